@@ -96,6 +96,7 @@ CASES = {
     "probed": kept({"slow": 1}, {})._replace(probed={"probed": {"slow": 1}}),
     "announced": live([Announced("https://acme.com/new", "today")], []),
     "extracted": live([PAGE], [])._replace(replayed=[STAGED_PAGE], redriven=[PAGE]),
+    "gone": live(["https://acme.com/old"], []),
     "is_dropped": kept(True, False)._replace(probed={"is_dropped": True}),
     "forgets": kept(True, False),
 }

@@ -39,7 +39,7 @@ def check(place: Path | str | None = None, environment: str | None = None) -> Ch
         mistakes=broken,
         warnings=_warnings(settings),
         sources=len(settings.sources),
-        pipelines=len({source.pipeline for source in settings.sources.values()}),
+        pipelines=len({source.code for source in settings.sources.values()}),
         secrets=settings.secrets,
     )
 
@@ -103,9 +103,9 @@ def _broken_pipelines(settings: Settings) -> Iterator[MistakeView]:
     document = read_layers(settings.file, settings.environment)
     told: set[str] = set()
     for key, source in settings.sources.items():
-        if not source.pipeline or source.pipeline in told or "${" in source.pipeline:
+        if not source.code or source.code in told or "${" in source.code:
             continue
-        told.add(source.pipeline)
+        told.add(source.code)
         try:
             project.graph(replace(source, unset=()))
         except UsageError as error:

@@ -29,7 +29,7 @@ class OldVerbs(Nouns):
     def perform(
         self,
         name: str,
-        kind: str = "full",
+        kind: str | None = None,
         *,
         actor: str | None = None,
         reason: str = "",

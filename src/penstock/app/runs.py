@@ -41,7 +41,7 @@ class Runs(Noun):
     def start(
         self,
         source: str,
-        kind: str = "full",
+        kind: str | None = None,
         *,
         new: bool = False,
         draft: bool = False,
@@ -55,6 +55,7 @@ class Runs(Noun):
     ) -> Started:
         """Queue a run of a source; an unfinished run of this kind continues instead, unless `new`.
 
+        Without a `kind` it is `full`, and `incremental` for a source with a connector.
         `params` override those of the source, `pages` limits how many pages it takes. A `draft` waits for
         `begin`. `awaited`: you wait for its end, so a paused or held source is refused. `by_hand`: a trial,
         so a failure does not count against the source. `dry_run` only checks whether it would be refused.
@@ -70,7 +71,7 @@ class Runs(Noun):
     def start_many(
         self,
         sources: Sequence[str] | None = None,
-        kind: str = "full",
+        kind: str | None = None,
         *,
         new: bool = False,
         draft: bool = False,
@@ -96,7 +97,7 @@ class Runs(Noun):
     def perform(
         self,
         source: str,
-        kind: str = "full",
+        kind: str | None = None,
         *,
         new: bool = False,
         params: dict[str, Any] | None = None,

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 BREACHES = 100
 
 
+def _pipeline(source: SourceSettings) -> str:
+    """What reads it, in one word or two."""
+    return source.pipeline or f"connector {source.connector}"
+
+
 class SourceList:
     """All sources at one moment, and what penstock.yaml says of them."""
 
@@ -39,7 +44,7 @@ class SourceList:
         key, configured = row.key, self._configured.get(row.key)
         return SourceDetail(
             **{**known_of(row), "schedule": self._schedule(key, configured)},
-            pipeline=configured.pipeline if configured is not None else None,
+            pipeline=_pipeline(configured) if configured is not None else None,
             breaker=self._broken.get(f"source:{key}"),
             held=[hold_view(self._holds[scope]) for scope in ("", key) if scope in self._holds],
             breaches=self._breaches.get(key, []),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.app.refusals import Stopped
@@ -23,9 +24,9 @@ ASKED_ONE_BY_ONE = 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What runs are asked for, whatever their source."""
+    """What runs are asked for, whatever their source. Without a kind, each has the source's usual one."""
 
-    kind: str = "full"
+    kind: str | None = None
     is_new: bool = False
     is_draft: bool = False
     is_awaited: bool = False
@@ -42,6 +43,10 @@ class Wanted:
         params, pages = self.asked.params, self.asked.pages
         is_told_more = bool(params) or pages is not None
         return is_told_more and (params, pages) != (run.options.params, run.options.pages)
+
+
+def _is_of(kind: str, run: RunRow) -> bool:
+    return run.kind == kind
 
 
 class RunStart:
@@ -67,7 +72,7 @@ class RunStart:
         may = [key for key, error in errors.items() if error is None]
         left_out = [LeftOut(key, error) for key, error in errors.items() if error is not None]
         if not may:
-            raise NoneCanRun(self._wanted.kind, left_out)
+            raise NoneCanRun(self._wanted.kind or "full", left_out)
         return StartedMany(self._started(may, dry_run), left_out)
 
     def _error_of(self, key: str) -> PenstockError | None:
@@ -84,9 +89,12 @@ class RunStart:
 
     def _refuse_kind(self, key: str) -> None:
         """A degraded source runs probes only; a pipeline that has nothing to do in such a run says so."""
-        self._project.refuse_run(key, self._wanted.kind)
-        source = self._project.source(key)
-        self._project.graph(source).plan(source.priority, RunKind(self._wanted.kind))
+        source, kind = self._project.source(key), self._kind(key)
+        self._project.refuse_run(key, kind)
+        self._project.graph(source).plan(source.priority, RunKind(kind))
+
+    def _kind(self, key: str) -> str:
+        return self._wanted.kind or self._project.source(key).usual_kind
 
     def _started(self, keys: Sequence[str], dry_run: bool) -> list[Started]:
         unfinished = self._unfinished(keys)
@@ -104,15 +112,16 @@ class RunStart:
         if not self._wanted.may_join:
             return {}
         _ = self._project.source_ids  # a source that is new in the file becomes known to the store
-        store, kind = self._project.connection, self._wanted.kind
+        store = self._project.connection
         found: dict[str, RunRow] = {}
         if len(keys) > ASKED_ONE_BY_ONE:
+            kinds = {key: self._kind(key) for key in keys}
             for row in unfinished_runs(store):
-                if row.kind == kind:
+                if row.kind == kinds.get(row.source):
                     found.setdefault(row.source, row)
             return found
         for key in keys:
-            if (run := unfinished_run(store, key, lambda row: row.kind == kind)) is not None:
+            if (run := unfinished_run(store, key, partial(_is_of, self._kind(key)))) is not None:
                 found[key] = run
         return found
 
@@ -120,7 +129,7 @@ class RunStart:
         if unfinished is not None:
             return self._view(key, unfinished, is_new=False)
         wanted = self._wanted
-        about = (key, wanted.kind, wanted.actor, wanted.reason)
+        about = (key, self._kind(key), wanted.actor, wanted.reason)
         if not wanted.may_join:
             row = self._project.start_run(*about, is_draft=wanted.is_draft, asked=wanted.asked)
             return self._view(key, row, is_new=True)

@@ -9,6 +9,8 @@ from email.utils import parsedate_to_datetime
 # A time that names no zone may be any zone's: at the latest this much later than if it were UTC.
 WESTMOST_S = 12 * 3600.0
 LONGEST = 64
+# Before what names a state and not a time: a connector's own mark of an item, whatever it is made of.
+FINGERPRINT = "fingerprint:"
 _YEAR = re.compile(r"(\d{4})", re.ASCII)
 _MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
 _DAY = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})", re.ASCII)
@@ -32,9 +34,12 @@ def span_of(text: str) -> tuple[float, float] | None:
 def is_older(announced: str, done_announced: str, done_at: float) -> bool:
     """Whether a page is surely as it was when it was fetched at `done_at`, by its announcements alone.
 
-    What is announced now is not newer than what was announced then, and the time it names had passed
-    when the page was fetched: a day names all its hours, and a time in the future names nothing.
+    A fingerprint is the same one. Of times, what is announced now is not newer than what was announced
+    then, and the time it names had passed when the page was fetched: a day names all its hours, and a
+    time in the future names nothing.
     """
+    if announced.startswith(FINGERPRINT):
+        return announced != FINGERPRINT and announced == done_announced
     now_said, then_said = span_of(announced), span_of(done_announced)
     if now_said is None or then_said is None:
         return False

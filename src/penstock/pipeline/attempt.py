@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from penstock.pipeline.outflow import Outflow
 
 Answer = TypeVar("Answer")
+# Reads what has an address of its own and does not come over HTTP.
+Bring: TypeAlias = "Callable[[], Awaitable[Response]]"
 Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class StepSource:
-    """The source as a step sees it. `pipeline` is its `module:name`, for a child process to load."""
+    """The source as a step sees it. `pipeline` is what a child process loads its steps by."""
 
     key: str
     params: dict[str, Any] = field(default_factory=dict)
@@ -54,6 +56,9 @@ class StepSource:
     schemas: dict[str, Any] = field(default_factory=dict)
     # The files that its schedules watch for, as absolute patterns.
     watched: tuple[str, ...] = ()
+    # What the file says in the keys of its connector, and the folder of that file.
+    options: dict[str, Any] = field(default_factory=dict)
+    root: str = ""
 
 
 @dataclass(frozen=True, slots=True)

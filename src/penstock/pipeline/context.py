@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from penstock.errors import PipelineError, nearest
 from penstock.http.failures import FetchError
+from penstock.http.response import Response
 from penstock.jobs.effects import Announced, Mark, Merge, Note, Raised, Save
 from penstock.jobs.job import bounded_key
 from penstock.jobs.outcome import REJECTED, NotThere, Reject, Unchanged
@@ -24,10 +25,7 @@ from penstock.pipeline.rejection import below_threshold, does_not_fit, is_code, 
 from penstock.pipeline.step import DataError, is_text
 from penstock.settings.secrets import LOOKED_AT
 
-if TYPE_CHECKING:
-    from penstock.http.response import Response
-
-__all__ = ["Context", "PlainContext", "Services", "StepRun", "StepSource"]
+__all__ = ["Captured", "Context", "PlainContext", "Services", "StepRun", "StepSource"]
 
 MERGES: tuple[str, ...] = get_args(Merge)
 RECORDS_PAGE = 500
@@ -35,6 +33,14 @@ RECORDS_PAGE = 500
 MOST_ANNOUNCED = 1000
 # Seconds since the epoch until the year 10000; milliseconds are beyond it.
 END_OF_TIME = 253_402_300_800
+Done = TypeVar("Done")
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """The bytes at an address, as they were read, and what is known about them."""
+
+    body: bytes
+    headers: dict[str, str] = {}
 
 
 class Context:
@@ -161,6 +167,34 @@ class Context:
             visits.saw(url, response, self._attempt.source.version, options)
         self._attempt.snapshot = response.snapshot_id
         return response
+
+    async def capture(
+        self, address: str, read: Callable[[], Awaitable[Captured]], content_type: str = ""
+    ) -> Response:
+        """What is at an address that is not HTTP: `read` is called, and its bytes are stored first.
+
+        It is to `ctx.fetch` what a file is to a page: a replay is served from the snapshot without calling
+        `read`, and an incremental run leaves alone what is as it was. Its bytes count against budgets.
+        """
+
+        async def bring() -> Response:
+            found = await read()
+            self.spend(bytes=len(found.body))
+            headers = {"content-type": content_type} if content_type else {}
+            headers.update(found.headers)
+            return Response(address, address, 200, headers, found.body, self.now())
+
+        return await self._fetch(address, bring=bring)
+
+    async def in_thread(self, work: Callable[[], Done]) -> Done:
+        """What `work` answers; it is called in a thread, because it reads a disk or takes long."""
+        hop = self._attempt.hop
+        if hop is None:
+            return work()
+        answers: list[Done] = []
+        await hop(lambda: answers.append(work()))
+        self._attempt.guard()  # the thread does nothing for an attempt that is over
+        return answers[0]
 
     def sitemap(self, url: str) -> AsyncIterator[str]:
         """The page URLs of a sitemap, through its nested ones; entries on other sites are left out."""

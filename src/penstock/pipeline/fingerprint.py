@@ -43,6 +43,11 @@ def code_files(function: Callable[..., Any]) -> dict[Path, bytes]:
     return files
 
 
+def is_ours(function: Callable[..., Any]) -> bool:
+    """Whether a step is Penstock's own."""
+    return str(getattr(function, "__module__", "")).partition(".")[0] == _OURS
+
+
 def changed_files(loaded: Loaded, root: Path) -> list[str]:
     """Files that are not what they were when they were loaded; none if that was from another folder."""
     if loaded.root != str(root):

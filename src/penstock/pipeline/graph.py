@@ -19,7 +19,7 @@ from penstock.jobs.failures import Declared
 from penstock.jobs.job import DEFAULT_PRIORITY, NewJob, Unit
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.jobs.run_policy import policy_of
-from penstock.pipeline.fingerprint import code_files, code_texts
+from penstock.pipeline.fingerprint import code_files, code_texts, is_ours
 from penstock.pipeline.numbers import unkept_number
 from penstock.pipeline.planner import PLANNER, plan_windows
 from penstock.pipeline.spenders import measures_spent
@@ -216,10 +216,12 @@ def build_graph(
     retry: Any = None,
     errors: Any = None,
     schemas: Any = None,
+    version: str = "",
 ) -> Graph:
     """Check the steps, order them, and fuse those that one job can perform together.
 
-    What a step declares of its errors comes before what the pipeline declares.
+    What a step declares of its errors comes before what the pipeline declares. `version` stands for the
+    steps that are Penstock's own.
     """
     try:
         chosen, known = retry_choice("it", retry), declared_errors("it", errors)
@@ -231,7 +233,7 @@ def build_graph(
     except PipelineError as error:
         raise PipelineError(f"pipeline {pipeline!r}: {error.message}", error.hint) from None
     stages = tuple(replace(stage, schemas=checks) for stage in _fuse(ordered, known))
-    return Graph(pipeline, stages, _fingerprint(ordered), chosen, _files(ordered))
+    return Graph(pipeline, stages, _fingerprint(ordered, version), chosen, _files(ordered))
 
 
 def _checks(schemas: Any) -> dict[str, ModelCheck]:
@@ -408,14 +410,16 @@ def _node(step: Step, first: Step, ordered: list[Step], stage_of: dict[str, str]
     )
 
 
-def _fingerprint(ordered: list[Step]) -> str:
+def _fingerprint(ordered: list[Step], version: str) -> str:
     """Equal for equal code and configuration: the text of every module that holds a step counts, and of
     the project's modules that it uses, so that a change of a function a step calls is a new version too."""
     digest = hashlib.blake2b(digest_size=8)
-    for step in ordered:
+    written = [step for step in ordered if not (version and is_ours(step.function))]
+    for step in written:
         digest.update(repr(_configuration(step)).encode("utf-8", "backslashreplace"))
-    for text in sorted(set().union(*(code_texts(step.function) for step in ordered))):
+    for text in sorted(set().union(*(code_texts(step.function) for step in written))):
         digest.update(text)
+    digest.update(version.encode())
     return digest.hexdigest()
 
 

@@ -21,7 +21,16 @@ from penstock.settings import Settings, WorkerSettings
 
 
 def load_graph(pipeline: str, root: Path, where: str) -> Graph:
-    """Import `module:name` from a project's folder."""
+    """Import `module:name` from a project's folder, and check it."""
+    found = load_pipeline(pipeline, root, where)
+    try:
+        return found.compile()
+    except PipelineError as error:
+        raise PipelineError(f"{where}: {error.message}", error.hint) from error
+
+
+def load_pipeline(pipeline: str, root: Path, where: str) -> Pipeline:
+    """The same, not checked yet."""
     module_name, _, name = pipeline.partition(":")
     module = _import_beside(module_name, root, where)
     found = getattr(module, name, None)
@@ -32,10 +41,7 @@ def load_graph(pipeline: str, root: Path, where: str) -> Graph:
         )
     if not isinstance(found, Pipeline):
         raise ConfigError(f"{where}: {pipeline!r} is a {type(found).__name__}, not a Pipeline")
-    try:
-        return found.compile()
-    except PipelineError as error:
-        raise PipelineError(f"{where}: {error.message}", error.hint) from error
+    return found
 
 
 def refuse_what_never_fits(graph: Graph, worker: WorkerSettings, where: str) -> None:

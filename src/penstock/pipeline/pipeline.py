@@ -30,6 +30,8 @@ class Pipeline:
         if not is_text(name):
             raise PipelineError("a pipeline needs a name: Pipeline('catalogue')")
         self.name = name
+        # Instead of the text of Penstock's own steps: a version that is theirs.
+        self.version = ""
         self._declared: list[Declaration] = []
         self._retry = retry
         self._errors = errors
@@ -88,4 +90,15 @@ class Pipeline:
 
     def compile(self) -> Graph:
         """The checked graph, or a PipelineError that names what is wrong in one line."""
-        return build_graph(self.name, self._declared, self._retry, self._errors, self._schemas)
+        about = (self._retry, self._errors, self._schemas, self.version)
+        return build_graph(self.name, self._declared, *about)
+
+
+def joined(first: Pipeline, then: Pipeline) -> Pipeline:
+    """The steps of both as one pipeline, which has the name and the options of the latter."""
+    retry = first._retry if then._retry is None else then._retry
+    errors = first._errors if then._errors is None else then._errors
+    made = Pipeline(then.name, retry=retry, errors=errors, schemas=then._schemas)
+    made.version = first.version
+    made._declared = [*first._declared, *then._declared]
+    return made

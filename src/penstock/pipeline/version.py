@@ -27,25 +27,30 @@ class Configured(Protocol):
     @property
     def schemas(self) -> dict[str, Any]: ...
 
+    @property
+    def options(self) -> dict[str, Any]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
     params: dict[str, Any]
     threshold: float | None
     schemas: dict[str, Any]
+    options: dict[str, Any]
 
 
 def with_params(source: Configured, params: Mapping[str, Any]) -> Configured:
     """A source with some params of a run's own over its."""
-    return _Changed({**source.params, **params}, source.threshold, source.schemas)
+    params = {**source.params, **params}
+    return _Changed(params, source.threshold, source.schemas, source.options)
 
 
 def version_of(graph: Graph, source: Configured) -> str:
     """Equal for equal code and configuration; what only says when, how fast or how often does not count."""
     matters: dict[str, Any] = {"params": source.params, "threshold": source.threshold}
-    if source.schemas:
-        matters["schemas"] = source.schemas
-    if not source.params and source.threshold is None and not source.schemas:
+    matters |= {"schemas": source.schemas} if source.schemas else {}
+    matters |= {"options": source.options} if source.options else {}
+    if not source.params and source.threshold is None and len(matters) == 2:
         return graph.version
     text = _encode(matters)
     digest = hashlib.blake2b(graph.version.encode() + text, digest_size=8)

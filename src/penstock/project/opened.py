@@ -204,17 +204,19 @@ class Opened:
         return key
 
     def graph(self, source: SourceSettings) -> Graph:
-        """The source's pipeline, imported from beside penstock.yaml and validated."""
+        """The source's pipeline, imported from beside penstock.yaml and validated; or its connector's."""
         self.settings.refuse_unset()
         refuse_unset(source.unset)
         with self._loading:
-            if source.pipeline not in self._graphs:
-                self._graphs[source.pipeline] = self._load_graph(source)
-            return self._graphs[source.pipeline]
+            # What a connector reads is bounded by keys of its source.
+            name = f"{source.code} of {source.key}" if source.connector else source.pipeline
+            if name not in self._graphs:
+                self._graphs[name] = self._load_graph(source)
+            return self._graphs[name]
 
     def _load_graph(self, source: SourceSettings) -> Graph:
+        from penstock.connectors.graphs import graph_of
         from penstock.pipeline.loader import (
-            load_graph,
             refuse_bad_schemas,
             refuse_unknown_retries,
             refuse_what_never_fits,
@@ -222,7 +224,7 @@ class Opened:
 
         refuse_bad_schemas(self.settings)
         where = f"{self.settings.file.name}: sources.{source.key}.pipeline"
-        graph = load_graph(source.pipeline, self.settings.root, where)
+        graph = graph_of(source, self.settings.root, where)
         refuse_what_never_fits(graph, self.settings.worker, where)
         refuse_unknown_retries(graph, self.retries, where)
         return graph

@@ -72,14 +72,16 @@ NOTHING_ASKED = Asked()
 class Starting(Opened):
     """The verbs that make work."""
 
-    def run(self, name: str, kind: str = "full", actor: str | None = None, reason: str = "") -> int:
+    def run(
+        self, name: str, kind: str | None = None, actor: str | None = None, reason: str = ""
+    ) -> int:
         """Queue a run of a source and answer with its number; it survives whatever comes next."""
         return self.start_run(name, kind, actor, reason).id
 
     def start_run(
         self,
         name: str,
-        kind: str = "full",
+        kind: str | None = None,
         actor: str | None = None,
         reason: str = "",
         is_draft: bool = False,
@@ -91,7 +93,7 @@ class Starting(Opened):
     def start_or_join(
         self,
         name: str,
-        kind: str = "full",
+        kind: str | None = None,
         actor: str | None = None,
         reason: str = "",
         asked: Asked = NOTHING_ASKED,
@@ -105,7 +107,7 @@ class Starting(Opened):
     def _start_run(
         self,
         name: str,
-        kind: str,
+        kind: str | None,
         actor: str | None,
         reason: str,
         asked: Asked,
@@ -114,6 +116,7 @@ class Starting(Opened):
         joins_active: bool = False,
     ) -> tuple[RunRow, bool]:
         source = self.source(name)
+        kind = kind or source.usual_kind
         self.refuse_run(name, kind)
         graph = self.graph(source)
         run_id, is_new = self.connection.runs.start(

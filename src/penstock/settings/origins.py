@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from penstock.settings.address import secrets_in
+from penstock.settings.connector import find_connector
 from penstock.settings.declaration import Key, Keys, keys_of
 from penstock.settings.document import Entry, display_name, join
 from penstock.settings.environment import variables_in
 from penstock.settings.load import load_settings, overlay_file, read_layers
 from penstock.settings.project import ProjectKeys
 from penstock.settings.secrets import MASK, SECRET_NAME, redact
+from penstock.settings.source import SourceKeys
 from penstock.settings.values import Settings
 
 Origin = Literal["file", "overlay", "defaults", "default"]
@@ -60,7 +62,10 @@ class _Walk:
 
     def section(self, section: type[Keys], entry: Entry | None, path: str) -> Iterator[Value]:
         written = entry.value if entry is not None and isinstance(entry.value, dict) else {}
-        for key in keys_of(section):
+        keys = keys_of(section)
+        if section is SourceKeys and "connector" in written:
+            keys = (*keys, *_keys_of_connector(written["connector"]))
+        for key in keys:
             if path or key.name != "defaults":  # they stand in the sources already
                 yield from self._key(key, written.get(key.name), join(path, key.name))
 
@@ -111,6 +116,10 @@ class _Walk:
         if is_secret and value not in (None, "", {}):
             return MASK
         return redact(value, self.secrets) if isinstance(value, str) else value
+
+
+def _keys_of_connector(entry: Entry) -> tuple[Key, ...]:
+    return keys_of(find_connector(str(entry.value)).Settings) if entry.value else ()
 
 
 def _is_mapping(entry: Entry | None) -> bool:

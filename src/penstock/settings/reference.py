@@ -14,6 +14,7 @@ from pathlib import Path
 from penstock.settings.alert_rules import THRESHOLDS
 from penstock.settings.alerts import RouteKeys
 from penstock.settings.budget import BudgetKeys
+from penstock.settings.connector import BUILT_IN, find_connector
 from penstock.settings.declaration import For, Key, Keys, keys_of, note
 from penstock.settings.hooks import HookKeys, TriggerSettings
 from penstock.settings.metrics import MetricsSettings
@@ -41,6 +42,12 @@ def tables() -> dict[str, str]:
         "metrics": _table(_row(key, "metrics.") for key in keys_of(MetricsSettings)),
         "tracing": _table(_row(key, "tracing.") for key in keys_of(TracingSettings)),
         "budget": _table(_row(key, "budget.") for key in keys_of(BudgetKeys)),
+        **{
+            f"connector_{name}": _table(
+                _row(key, "") for key in keys_of(find_connector(name).Settings)
+            )
+            for name in BUILT_IN
+        },
     }
 
 
@@ -66,7 +73,7 @@ def _rows(section: type[Keys], prefix: str) -> Iterator[str]:
 
 
 def _row(key: Key, prefix: str) -> str:
-    return f"| `{prefix}{key.name}` | {key.description} | {_default(key)} |\n"
+    return f"| `{prefix}{key.name}` | {key.description} | {default_words(key)} |\n"
 
 
 def _thresholds() -> Iterator[str]:
@@ -85,10 +92,11 @@ def _schedule_keys() -> list[Key]:
 def _schedule_row(key: Key) -> str:
     belongs = note(key.notes, For)
     words = "all" if belongs is None else belongs.words
-    return f"| `{key.name}` | {words} | {key.description} | {_default(key)} |\n"
+    return f"| `{key.name}` | {words} | {key.description} | {default_words(key)} |\n"
 
 
-def _default(key: Key) -> str:
+def default_words(key: Key) -> str:
+    """The default of a key, as a table has it."""
     if key.default_words is not None:
         return key.default_words
     if key.is_required:

@@ -220,10 +220,11 @@ class ScheduleKeys(Keys, frozen=True):
     ] = ()
     name: Annotated[str, For("all"), about("its name in `penstock schedules`")] = USUAL.name
     kind: Annotated[
-        Literal["full", "incremental", "probe"],
+        Literal["full", "incremental", "probe"] | None,
         For("all"),
         about("kind of run: `full`, `incremental`, `probe`; a degraded source gets probes"),
-    ] = "full"
+        Usual("`full`; with a `connector`, `incremental`"),
+    ] = None
     missed: Annotated[
         Missed,
         For("by time"),
@@ -290,7 +291,7 @@ class ScheduleKeys(Keys, frozen=True):
             every_s=self.every,
             cron=self.cron,
             timezone=self.timezone,
-            run_kind=self.kind,
+            run_kind=self.kind or "",
             name=self.name,
             jitter_s=self.jitter,
             cadence=CALLED.get(self.cadence, self.cadence) if self.cadence else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, get_args, get_origin
 
+from penstock.settings.connector import BUILT_IN, find_connector
 from penstock.settings.declaration import (
     Key,
     Keys,
@@ -17,6 +18,7 @@ from penstock.settings.declaration import (
 )
 from penstock.settings.kinds import VARIABLE, variable
 from penstock.settings.project import ProjectKeys
+from penstock.settings.source import SourceKeys
 
 FILE_NAME = "penstock.schema.json"
 DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -66,8 +68,23 @@ class _Sections:
             "properties": {key.name: self._key(key) for key in keys},
             "additionalProperties": False,
         }
+        if section is SourceKeys:
+            self._connect(made)
         required = [key.name for key in keys if _is_always_here(key)]
         return {**made, "required": required} if required else made
+
+    def _connect(self, source: Schema) -> None:
+        """Add the keys of Penstock's connectors to those of a source, each where its connector is named."""
+        source["allOf"] = []
+        for name in BUILT_IN:
+            keys = keys_of(find_connector(name).Settings)
+            own = {key.name: self._key(key) for key in keys}
+            named = {"properties": {"connector": {"const": name}}, "required": ["connector"]}
+            source["allOf"].append({"if": named, "then": {"properties": own}})
+            for key in keys:
+                said = source["properties"].setdefault(key.name, {"description": ""})
+                words = f"{name}: {plain_words(key.description)}"
+                said["description"] += f"; {words}" if said["description"] else words
 
     def _key(self, key: Key) -> Schema:
         made = _or_nothing(self._shape(key))

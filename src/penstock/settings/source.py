@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import msgspec
 
+from penstock.errors import ConfigError, nearest
 from penstock.settings.addresses import addresses_of
 from penstock.settings.alert_rules import SourceRules
 from penstock.settings.backfill import BackfillSettings
 from penstock.settings.budget import BudgetKeys, BudgetSettings, CostSettings
+from penstock.settings.connector import find_connector
 from penstock.settings.declaration import (
     Keys,
     MadeOf,
-    MissingKey,
     Reads,
     Usual,
     about,
@@ -61,7 +62,7 @@ def _read_params(entry: Entry, path: str) -> dict[str, Any]:
 
 
 class SourceKeys(Keys, frozen=True):
-    """One place that is read: its pipeline, when it runs, and what it may use."""
+    """One place that is read: its pipeline or connector, when it runs, and what it may use."""
 
     pipeline: Annotated[
         str,
@@ -69,9 +70,18 @@ class SourceKeys(Keys, frozen=True):
             _read_pipeline,
             lambda _: {"type": "string", "pattern": rf"^[^\s:]+:[^\s:]+$|{VARIABLE}"},
         ),
-        MissingKey("is missing; write it as module:name", may_be_elsewhere=True),
         about("`module:name`; the module is beside this file"),
-    ]
+        Usual("required without a `connector`"),
+    ] = ""
+    connector: Annotated[
+        str | None,
+        about(
+            "reads a kind of place without code of yours, such as `files` or `feed`; it has keys of "
+            "its own, see [connectors](connectors/index.md). With a `pipeline` too, its steps get what "
+            'the connector reads (`after="read"`)'
+        ),
+        Usual("none"),
+    ] = None
     params: Annotated[
         dict[str, Any],
         Reads(_read_params, lambda _: {"type": "object"}),
@@ -187,6 +197,11 @@ class SourceKeys(Keys, frozen=True):
         Usual("the project's"),
     ] = msgspec.field(default_factory=dict)
 
+    @classmethod
+    def refuse(cls, at: Section) -> None:
+        if not at.has("pipeline") and not at.has("connector"):
+            raise at.error("pipeline", "is missing; write it as module:name, or name a connector")
+
 
 SOURCE_KEYS = names_of(SourceKeys)
 
@@ -194,14 +209,18 @@ SOURCE_KEYS = names_of(SourceKeys)
 def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSettings:
     """The source with this key, every default filled in; `retries` are the classes that there are."""
     path = join("sources", key)
+    connected = _connected(entry, path)
+    entry = connected.rest
     keys: SourceKeys = decode(SourceKeys, entry, path)
     at = Section(entry, path, SOURCE_KEYS)
     refuse_unknown_class(at.get("retry"), join(path, "retry"), retries)
     return SourceSettings(
         key=key,
         pipeline=keys.pipeline,
+        connector=keys.connector or "",
+        options=connected.options,
         params=keys.params,
-        schedules=keys.schedule,
+        schedules=connected.scheduled(keys.schedule),
         freshness_s=keys.freshness,
         deadline_s=keys.deadline,
         schema_freshness_s=keys.schema_freshness,
@@ -214,20 +233,72 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         degrade_after=keys.degrade_after,
         good_probes=keys.good_probes,
         private=keys.private,
-        limits=keys.limits,
+        limits=connected.limited(keys.limits, at),
         breaker=keys.breaker,
         stream=keys.stream,
         backfill=keys.backfill,
         budget=keys.budget,
         cost=keys.cost,
-        fetch=_fetch(key, keys, at),
+        fetch=_fetch(key, keys, at, connected.options),
         hooks=tuple(replace(hook, name=f"{key}/{hook.name}") for hook in keys.hooks),
         alert_rules=keys.alert_rules,
     )
 
 
-def _fetch(key: str, keys: SourceKeys, at: Section) -> FetchPolicy:
-    fetch, addresses = keys.fetch, addresses_of(key, keys.params)
+@dataclass(frozen=True, slots=True)
+class _Connected:
+    """A source without the keys of its connector; and these, read by the connector's own Struct."""
+
+    rest: Entry
+    connector: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def scheduled(self, schedules: tuple[ScheduleSettings, ...]) -> tuple[ScheduleSettings, ...]:
+        """What a connector has read is read again when it has changed, unless a schedule says otherwise."""
+        usual = "full" if self.connector is None else "incremental"
+        return tuple(each if each.run_kind else replace(each, run_kind=usual) for each in schedules)
+
+    def limited(self, limits: Limits, at: Section) -> Limits:
+        """How many a connector reads at once, unless the file says it."""
+        written = at.get("limits")
+        is_said = written is not None and _names(written).get("concurrency") is not None
+        usual = getattr(self.connector, "concurrency", None)
+        if is_said or usual is None:
+            return limits
+        return msgspec.structs.replace(limits, concurrency=usual)
+
+
+def _connected(entry: Entry, path: str) -> _Connected:
+    """Tell the keys of the source from those of its connector. Unknown ones are refused by both."""
+    written = _names(entry)
+    named = written.get("connector")
+    if named is None or named.value is None:
+        return _Connected(entry)
+    name = read_text(named, join(path, "connector"))
+    try:
+        connector = find_connector(name)
+    except ConfigError as error:
+        raise named.error(join(path, "connector"), error.message) from None
+    own = names_of(connector.Settings)
+    for each, inner in written.items():
+        if each not in SOURCE_KEYS and each not in own:
+            near = nearest(each, [*own, *SOURCE_KEYS])
+            raise inner.error(join(path, each), f"unknown key of the connector {name}, {near}")
+    keys = decode(
+        connector.Settings,
+        replace(entry, value={each: inner for each, inner in written.items() if each in own}),
+        path,
+    )
+    rest = {each: inner for each, inner in written.items() if each not in own}
+    return _Connected(replace(entry, value=rest), connector, msgspec.to_builtins(keys))
+
+
+def _names(entry: Entry) -> dict[str, Entry]:
+    return entry.value if isinstance(entry.value, dict) else {}
+
+
+def _fetch(key: str, keys: SourceKeys, at: Section, options: dict[str, Any]) -> FetchPolicy:
+    fetch, addresses = keys.fetch, addresses_of(key, {**options, **keys.params})
     if not addresses and any(name.lower() not in HARMLESS for name in fetch.headers):
         problem = (
             "are sent to the source's own site only, and neither its name nor its params hold an "

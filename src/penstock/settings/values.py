@@ -71,6 +71,9 @@ class SourceSettings:
     key: str
     pipeline: str
     params: dict[str, Any] = field(default_factory=dict, repr=False)
+    # The connector that reads it, and what the file says in the connector's own keys.
+    connector: str = ""
+    options: dict[str, Any] = field(default_factory=dict, repr=False)
     schedules: tuple[ScheduleSettings, ...] = ()
     # Promises about this source: how old its last good run may be, how long one may take, and how long
     # ago a step may have verified what is known of its shape.
@@ -101,6 +104,16 @@ class SourceSettings:
     private: bool = False
     # What it needs and the environment does not have: it can be looked at, and can't run.
     unset: tuple[Unset, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """What its steps are loaded by: `module:name`, behind its connector if it has one."""
+        return f"{self.connector}|{self.pipeline}" if self.connector else self.pipeline
+
+    @property
+    def usual_kind(self) -> str:
+        """The kind of run that it has where nobody names one."""
+        return "incremental" if self.connector else "full"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.jobs.effects import Effects
+from penstock.jobs.effects.pages import KnownPage
 from penstock.jobs.job import Owned
 from penstock.store.database import Database, bounded_text, to_json
 from penstock.store.noun import Noun
@@ -47,6 +48,17 @@ class Pages(Noun):
         key = bounded_text(url, URL_BYTES)
         found = self._db.json("page_facts", source_id=source_id, url=key)
         return None if found is None else msgspec.convert(found, PageRow)
+
+    def known(self, source_id: int, urls: Sequence[str]) -> dict[str, KnownPage]:
+        """What is known of these pages, by the addresses that were asked for."""
+        keys = {bounded_text(url, URL_BYTES): url for url in urls}
+        found = self._db.rows("known_pages", source_id=source_id, urls=to_json(sorted(keys)))
+        return {keys[row[0]]: KnownPage(*row) for row in found}
+
+    def after(self, source_id: int, url: str, limit: int) -> list[KnownPage]:
+        """The next pages of a source after this address."""
+        rows = self._db.rows("pages_after", source_id=source_id, url=url, limit=limit)
+        return [KnownPage(*row) for row in rows]
 
     def forget(
         self, unseen_for_s: float, after: PageKey = FIRST, limit: int = 2000
@@ -111,6 +123,11 @@ def note_pages(
             noted[source_id, bounded_text(url, URL_BYTES)].is_undone = 1
     if staged:
         stage_pages(db, staged)
+    gone = sorted(
+        {(job.source_id, bounded_text(url, URL_BYTES)) for job, each in visits for url in each.gone}
+    )
+    if gone:
+        db.do("drop_pages", pages=to_json(gone))
     if noted:
         rows = [
             (*key, page.run_id, page.announced, *page.done, page.is_undone)

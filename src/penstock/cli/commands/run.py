@@ -42,9 +42,9 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--kind",
         choices=KINDS,
-        default="full",
         metavar="KIND",
-        help="full: everything in scope (default); incremental: what is new or changed; "
+        help="full: everything in scope (default); incremental: what is new or changed (default of a "
+        "source with a connector); "
         "probe: one item, nothing saved; stream: until it is stopped",
     )
     parser.add_argument(

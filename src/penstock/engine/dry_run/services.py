@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.clock import Clock
@@ -13,7 +14,9 @@ from penstock.http.fetch import Fetcher
 from penstock.http.network import AiohttpNetwork, Network
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
+from penstock.jobs.effects.pages import KnownPage
 from penstock.jobs.job import Claimed
+from penstock.pipeline.attempt import Bring
 from penstock.project import Project
 from penstock.settings import SourceSettings
 from penstock.store.rows import SnapshotRow
@@ -49,6 +52,9 @@ class DryServices:
         return response
 
     async def _fetch(self, job: Claimed, url: str, options: dict[str, Any]) -> Response:
+        bring: Bring | None = options.pop("bring", None)
+        if not self._is_offline and bring is not None:
+            return await bring()
         if not self._is_offline:
             options.pop("conditional", None)
             return await self._fetcher.fetch(
@@ -78,6 +84,12 @@ class DryServices:
     ) -> list[dict[str, Any]]:
         rows = self._project.connection.records.of(collection, after_key or "", limit)
         return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
+
+    async def known_pages(self, job: Claimed, urls: Sequence[str]) -> dict[str, KnownPage]:
+        return {}
+
+    async def pages_after(self, job: Claimed, after_url: str, limit: int) -> list[KnownPage]:
+        return []
 
     async def cursors(self, job: Claimed) -> dict[str, Any]:
         return self._project.connection.checkpoints.cursors(job.source_id)

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SystemClock
+from penstock.connectors.graphs import connected
 from penstock.engine.worker.child_protocol import (
     Answer,
     Ask,
@@ -140,12 +141,15 @@ def _work(charge: Charge) -> Work:
 
 @cache
 def load(pipeline: str) -> Graph:
-    """The graph of `module:name`, loaded once."""
-    module, _, name = pipeline.partition(":")
+    """The graph of `module:name`, behind its connector if it has one; loaded once."""
+    connector, _, own = pipeline.rpartition("|")
+    module, _, name = own.partition(":")
+    if connector and not own:
+        return connected(connector, None).compile()
     found = getattr(importlib.import_module(module), name, None) if module else None
     if not isinstance(found, Pipeline):
         raise PipelineError(f"{pipeline!r} does not name a pipeline that a child process can load")
-    return found.compile()
+    return connected(connector, found).compile() if connector else found.compile()
 
 
 async def _main(descriptor: int) -> None:

@@ -21,7 +21,7 @@ from penstock.http.fetch import Fetcher
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
-from penstock.pipeline.attempt import StepRun
+from penstock.pipeline.attempt import Bring, StepRun
 from penstock.pipeline.visits import is_page
 from penstock.store.rows import SnapshotRow
 from penstock.store.store import Store
@@ -69,6 +69,9 @@ class Fetching:
     async def _send(self, errand: Errand, options: Mapping[str, Any]) -> Response:
         """Out to the network, on the attempt's account."""
         job, source = errand.job, errand.config.settings
+        bring: Bring | None = options.get("bring")
+        if bring is not None:
+            return await bring()
         count = self.spending.counter(job, source.key)
         about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
         about["is_again"] = job.tries > 0

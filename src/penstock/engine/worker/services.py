@@ -18,6 +18,7 @@ from penstock.engine.worker.spending import Spending
 from penstock.http.fetch import Fetcher
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
+from penstock.jobs.effects.pages import KnownPage
 from penstock.jobs.job import Claimed
 from penstock.store.store import Store
 
@@ -72,6 +73,12 @@ class StepServices:
     ) -> list[dict[str, Any]]:
         rows = await self._ask(lambda: self._store.records.of(collection, after_key or "", limit))
         return [{"key": row.key, "data": row.data, "score": row.score} for row in rows]
+
+    async def known_pages(self, job: Claimed, urls: Sequence[str]) -> dict[str, KnownPage]:
+        return await self._ask(lambda: self._store.pages.known(job.source_id, urls))
+
+    async def pages_after(self, job: Claimed, after_url: str, limit: int) -> list[KnownPage]:
+        return await self._ask(lambda: self._store.pages.after(job.source_id, after_url, limit))
 
     async def backlog(self, job: Claimed) -> tuple[int, int]:
         return await self._ask(lambda: self._store.runs.backlog(job.run_id, job.stage))

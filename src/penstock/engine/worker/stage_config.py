@@ -92,13 +92,15 @@ def stage_config_of(config: SourceConfig, stage: Stage) -> StageConfig:
         settings.params,
         timeout_s,
         settings.priority,
-        settings.pipeline,
+        settings.code,
         settings.threshold,
         version_of(config.graph, settings),
         reach_of(settings.fetch.addresses, settings.fetch.hosts),
         settings.fetch.missing,
         settings.schemas,
         tuple(str(config.root / s.watch.pattern) for s in settings.schedules if s.watch),
+        settings.options,
+        str(config.root),
     )
     graph = config.graph
     retry = choose_retry(config.retries, graph.retry, settings.retry, stage.retry)

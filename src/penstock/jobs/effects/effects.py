@@ -91,6 +91,8 @@ class Effects:
     fields: dict[str, int] = tally(FieldsEffect)
     announced: list[Announced] = many(PagesEffect, chunked=True)
     extracted: list[Extracted] = many(PagesEffect)
+    # Addresses of pages that are no more: what was known of them is dropped.
+    gone: list[str] = many(PagesEffect)
     # A candidate of which nothing became: a step returned None.
     is_dropped: bool = flag(DroppedEffect)
     # The attempt has come to an end that it wanted: what the next one says is new, however equal it is.

@@ -39,11 +39,26 @@ class Extracted(msgspec.Struct, frozen=True):
     is_staged: bool = False
 
 
+class KnownPage(msgspec.Struct, frozen=True):
+    """What is known of a page: as it was announced last, and as it was when it was extracted last."""
+
+    url: str
+    announced: str
+    announced_run_id: int | None
+    done_announced: str
+    done_hash: str | None
+    done_version: str | None
+    done_run_id: int | None
+    done_at: float | None
+    done_parts: int
+
+
 class PagesEffect(Wordless):
-    """Both fields are written by one statement, a row for each page."""
+    """What is announced and what is extracted is written by one statement, a row for each page."""
 
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:
         effects.announced.clear()
+        effects.gone.clear()
         if not is_redrive:
             effects.extracted = [replace(page, is_staged=True) for page in effects.extracted]
 

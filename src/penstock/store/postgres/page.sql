@@ -148,3 +148,22 @@ FROM found WHERE page.ctid = found.place;
 DELETE FROM penstock.staged_page WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM penstock.staged_page WHERE run_id = %(run_id)s LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ));
+
+-- name: known_pages
+SELECT p.url, p.announced, p.announced_run_id, p.done_announced, p.done_hash, p.done_version, p.done_run_id, p.done_at,
+  p.done_parts
+FROM jsonb_array_elements_text(%(urls)s::jsonb) AS u (url)
+CROSS JOIN LATERAL (
+  SELECT url, announced, announced_run_id, done_announced, done_hash, done_version, done_run_id, done_at, done_parts
+  FROM penstock.page WHERE source_id = %(source_id)s AND url = u.url OFFSET 0
+) AS p;
+
+-- name: drop_pages
+DELETE FROM penstock.page WHERE ctid = ANY (ARRAY(
+  SELECT d.ctid FROM jsonb_array_elements(%(pages)s::jsonb) AS p
+  CROSS JOIN LATERAL (
+    SELECT ctid FROM penstock.page
+    WHERE source_id = (p ->> 0)::bigint AND url = p ->> 1
+    OFFSET 0 FOR UPDATE
+  ) AS d
+));

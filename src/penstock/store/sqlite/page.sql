@@ -116,3 +116,10 @@ WHERE page.source_id = :source_id AND page.url = p.value ->> 0 AND page.done_has
 DELETE FROM staged_page WHERE (run_id, url, job_id) IN (
   SELECT run_id, url, job_id FROM staged_page WHERE run_id = :run_id LIMIT :limit
 );
+
+-- name: known_pages
+SELECT url, announced, announced_run_id, done_announced, done_hash, done_version, done_run_id, done_at, done_parts
+FROM page WHERE source_id = :source_id AND url IN (SELECT value FROM jsonb_each(:urls));
+
+-- name: drop_pages
+DELETE FROM page WHERE (source_id, url) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(:pages));

@@ -1,0 +1,36 @@
+"""Connectors as front ends see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.app.views.view import View
+
+
+class ConnectorView(View, frozen=True, kw_only=True):
+    """A connector: what it reads, the extra it needs, and whether that is installed."""
+
+    name: str
+    summary: str
+    extra: str | None
+    installed: bool
+
+
+class ConnectorKeyView(View, frozen=True, kw_only=True):
+    """A key of a source that has this connector."""
+
+    key: str
+    about: str
+    default: str
+    is_required: bool
+
+
+class ConnectorDetail(ConnectorView, frozen=True, kw_only=True):
+    """A connector with its keys and the shortest source that works."""
+
+    about: str
+    deletions: str
+    concurrency: int | None
+    retry: str
+    keys: list[ConnectorKeyView]
+    example: dict[str, Any]

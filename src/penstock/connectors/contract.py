@@ -1,0 +1,175 @@
+"""The contract: what a connector is made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+from penstock.errors import ConfigError
+from penstock.settings.connector import ConnectorKeys
+
+if TYPE_CHECKING:
+    from penstock.pipeline.context import Context
+
+# absent: what a complete listing does not have is deleted. asked: it is read once more, which tells.
+# never: a listing says nothing of what it does not have, as that of a feed.
+Deletions = Literal["absent", "asked", "never"]
+
+
+class Item(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that can be read. `address` is what its bytes are stored by, unique among all sources.
+
+    With the same `fingerprint` as when it was read last, an incremental run does not read it. Up to its
+    first dot it is equal for equal content, such as a size: by that, renamed items are looked for. `about`
+    is whatever `read` needs besides, as JSON has it.
+    """
+
+    key: str
+    address: str
+    fingerprint: str = ""
+    about: dict[str, Any] = {}
+    is_deleted: bool = False
+    moved_from: str = ""
+    moved_to: str = ""
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """All items before this one are listed: where to go on, for a partition."""
+
+    cursor: Any
+    partition: str = "default"
+    ordered: bool = True
+
+
+class Unlisted(msgspec.Struct, frozen=True):
+    """A part of the place could not be listed: what is known below this address is not deleted."""
+
+    address: str
+    reason: str
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of an item, as a record of the collection has it."""
+
+    key: str
+    kind: str
+    title: str = ""
+    text: str = ""
+    meta: dict[str, Any] = {}
+    links: list[str] = []
+    # What has fields of its own: rows of a table, a JSON value. None where there is no such thing.
+    data: Any = None
+    # Of the content: equal content has an equal one.
+    fingerprint: str = ""
+
+
+class Gone(Exception):
+    """Raise in `read`: the item is no more. If it was read before, its record becomes a tombstone."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Which source it is for, and the folder of its penstock.yaml."""
+
+    source: str
+    root: Path
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Demo data: the keys of a source that reads it, once it is written into a folder."""
+
+    name: str
+    keys: dict[str, Any]
+
+
+K = TypeVar("K", bound=ConnectorKeys)
+
+
+class Connector(ABC, Generic[K]):
+    """Reads one kind of place. It is made once for each source and keeps nothing between two calls.
+
+    Declare `name`, `summary` and `Settings`, and write `discover` and `read`; the rest has defaults.
+    """
+
+    name: ClassVar[str]
+    # One line.
+    summary: ClassVar[str]
+    Settings: ClassVar[type[ConnectorKeys]]
+    # To be changed when the same bytes are read differently: what was read before is read again.
+    version: ClassVar[int] = 1
+    # The extra of its package that it needs, and the modules that the extra installs.
+    extra: ClassVar[str] = ""
+    modules: ClassVar[tuple[str, ...]] = ()
+    distribution: ClassVar[str] = "penstock"
+
+    deletions: ClassVar[Deletions] = "never"
+    # Whether renamed items are looked for, by content; `digest` answers then.
+    finds_renames: ClassVar[bool] = False
+
+    # How its jobs are performed: retry class, kinds of errors, resources of one job, how many at once.
+    retry: ClassVar[str] = "fast"
+    errors: ClassVar[Mapping[str, Any]] = {}
+    resources: ClassVar[Mapping[str, float]] = {}
+    concurrency: ClassVar[int | None] = None
+    timeout: ClassVar[str | None] = None
+
+    def __init__(self, settings: K, place: Place) -> None:
+        self.settings = settings
+        self.place = place
+
+    @abstractmethod
+    def discover(
+        self, ctx: Context, cursors: Mapping[str, Any]
+    ) -> AsyncIterator[Item | Checkpoint | Unlisted]:
+        """What is there. `cursors` are the checkpoints of all partitions as the last run left them."""
+
+    @abstractmethod
+    def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Item]:
+        """One item: its documents, and further items that it leads to.
+
+        Bytes come from `ctx.fetch` or `ctx.capture`, which store them first and serve replays.
+        """
+
+    def bounds(self) -> tuple[int, int]:
+        """How far items that `read` yields are followed: in steps from where it began, and in items."""
+        return 10, 10_000
+
+    def key_of(self, address: str) -> str:
+        """The key of the item at an address."""
+        return address
+
+    def about_again(self, announced: str) -> dict[str, Any]:
+        """What `read` needs of a known item that no listing has; `announced` is what was last."""
+        return {}
+
+    async def digest(self, ctx: Context, item: Item) -> str:
+        """The SHA-256 of an item's bytes, to recognise it under another name."""
+        raise NotImplementedError
+
+    @classmethod
+    def missing_modules(cls) -> list[str]:
+        """Modules that it needs and that are not installed."""
+        return [name for name in cls.modules if find_spec(name) is None]
+
+    @classmethod
+    def require(cls) -> None:
+        """Refuse to work without its extra; say which to install."""
+        if missing := cls.missing_modules():
+            raise ConfigError(
+                f"the connector {cls.name} needs {', '.join(missing)}",
+                f"pip install '{cls.distribution}[{cls.extra}]'",
+            )
+
+    @classmethod
+    def sample(cls, folder: Path) -> Sample | None:
+        """Write demo data into this folder, to be read without a network; None if it has none."""
+        return None
+
+    @classmethod
+    def example(cls) -> dict[str, Any]:
+        """The keys of the shortest source that works."""
+        return {}

@@ -1,0 +1,151 @@
+"""The pipeline of a connector: discover, read, and save; or the user's own steps after `read`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.connectors.contract import Connector, Document, Gone, Item, Place
+from penstock.connectors.listing import Listing, knowledge_of
+from penstock.errors import ConfigError, PipelineError
+from penstock.jobs.outcome import Skip
+from penstock.pipeline.graph import Graph
+from penstock.pipeline.loader import load_graph, load_pipeline
+from penstock.pipeline.pipeline import Pipeline, joined
+from penstock.pipeline.step import Follow
+from penstock.settings.connector import find_connector
+
+if TYPE_CHECKING:
+    from penstock.pipeline.attempt import StepSource
+    from penstock.pipeline.context import Context
+    from penstock.settings import SourceSettings
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def graph_of(source: SourceSettings, root: Path, where: str) -> Graph:
+    """The graph of a source: of its pipeline, or of its connector, with the pipeline's steps after it."""
+    if not source.connector:
+        return load_graph(source.pipeline, root, where)
+    own = load_pipeline(source.pipeline, root, where) if source.pipeline else None
+    where = where.replace(".pipeline", ".connector")
+    try:
+        graph = connected(source.connector, own).compile()
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.message}", error.hint) from error
+    except PipelineError as error:
+        hint = error.hint or 'a step that gets what the connector reads says after="read"'
+        raise PipelineError(f"{where}: {error.message}", hint) from error
+    made = _made(source.connector, source.key, str(root), _encode(source.options))
+    return _bounded(graph, *made.bounds())
+
+
+def connected(name: str, own: Pipeline | None) -> Pipeline:
+    """The pipeline of a connector, with the user's own steps in place of `save`."""
+    connector: type[Connector[Any]] = find_connector(name)
+    connector.require()
+    made = pipeline_of(connector, saves=own is None)
+    return made if own is None else joined(made, own)
+
+
+def _bounded(graph: Graph, depth: int, pages: int) -> Graph:
+    """The graph with the bounds of a source's own on what is followed."""
+    stages = [
+        replace(stage, follow=Follow(depth, pages)) if stage.follow else stage
+        for stage in graph.stages
+    ]
+    return Graph(graph.name, tuple(stages), graph.version, graph.retry, graph.files)
+
+
+def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
+    """discover → read, and save where nobody else has steps."""
+    pipeline = Pipeline(connector.name, retry=connector.retry, errors=connector.errors)
+
+    @pipeline.step(unit="run")
+    async def discover(ctx: Context) -> AsyncIterator[dict[str, Any]]:
+        made = connector_of(connector.name, ctx.source)
+        cursors = await ctx.in_progress.services.cursors(ctx.in_progress.job)
+        listing = Listing(ctx, made)
+        async for found in made.discover(ctx, cursors):
+            async for item in listing.take(found):
+                yield msgspec.to_builtins(item)
+        async for item in listing.rest():
+            yield msgspec.to_builtins(item)
+
+    # It has a key, so that it is a job of its own, and its errors are those of one item.
+    @pipeline.step(
+        after="discover",
+        unit="page",
+        key="key",
+        follow=True,
+        timeout=connector.timeout,
+        resources=connector.resources or None,
+    )
+    async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[dict[str, Any]]:
+        made = connector_of(connector.name, ctx.source)
+        wanted = msgspec.convert(item, Item)
+        if wanted.is_deleted:
+            yield _tombstone(ctx, wanted)
+            return
+        try:
+            async for found in made.read(ctx, wanted):
+                if isinstance(found, Item):
+                    ctx.follow(msgspec.to_builtins(found))
+                else:
+                    yield _shaped(found, wanted)
+        except Gone as gone:
+            yield await _gone(ctx, wanted, gone)
+
+    if saves:
+
+        @pipeline.step(after="read", unit="page")
+        async def save(document: dict[str, Any], ctx: Context) -> None:
+            made = connector_of(connector.name, ctx.source)
+            collection = made.settings.collection or ctx.source.key
+            ctx.save(collection, key=document["key"], data=document)
+
+    pipeline.version = f"{connector.name} {connector.version}"
+    return pipeline
+
+
+def connector_of(name: str, source: StepSource) -> Connector[Any]:
+    """The connector of a source, made once."""
+    return _made(name, source.key, source.root, _encode(source.options))
+
+
+@lru_cache(maxsize=10_000)
+def _made(name: str, source: str, root: str, options: bytes) -> Connector[Any]:
+    connector: type[Connector[Any]] = find_connector(name)
+    settings = msgspec.json.decode(options, type=connector.Settings)
+    return connector(settings, Place(source, Path(root)))
+
+
+def _shaped(document: Document, item: Item) -> dict[str, Any]:
+    """A document as it is saved: every field of its shape, and the rare ones where they say something."""
+    made: dict[str, Any] = msgspec.to_builtins(document)
+    if made["data"] is None:
+        del made["data"]
+    if item.moved_from:
+        made["moved_from"] = item.moved_from
+    return made
+
+
+def _tombstone(ctx: Context, item: Item) -> dict[str, Any]:
+    ctx.in_progress.effects.gone.append(item.address)
+    made: dict[str, Any] = {"key": item.key, "deleted": True}
+    if item.moved_to:
+        made["moved_to"] = item.moved_to
+    return made
+
+
+async def _gone(ctx: Context, item: Item, gone: Gone) -> dict[str, Any]:
+    """A tombstone, for what was read before; what was never there leaves nothing."""
+    known = await knowledge_of(ctx).known_pages(ctx.in_progress.job, [item.address])
+    if item.address not in known or known[item.address].done_hash is None:
+        raise Skip(f"not there: {gone}")
+    return _tombstone(ctx, item)

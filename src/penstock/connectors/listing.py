@@ -1,0 +1,188 @@
+"""A listing: what a connector finds, told from what was found before.
+
+What is as it was when it was read is left out, in batches; what is known and not found any more is deleted,
+or asked for once more; and what has only another name is recognised by its content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import msgspec
+
+from penstock.connectors.contract import Checkpoint, Connector, Item, Unlisted
+from penstock.counting import count
+from penstock.http.lastmod import FINGERPRINT, is_older
+from penstock.jobs.effects import Announced
+from penstock.jobs.effects.pages import KnownPage
+from penstock.jobs.failures import BadData
+
+if TYPE_CHECKING:
+    from penstock.jobs.job import Claimed
+    from penstock.pipeline.context import Context
+
+BATCH = 500
+KNOWN_BATCH = 2000
+# So many new items wait for the end of the listing, in case they are known ones under another name.
+MOST_HELD = 10_000
+
+
+class Knowledge(Protocol):
+    """What the engine knows of a source's pages."""
+
+    async def known_pages(self, job: Claimed, urls: Sequence[str]) -> dict[str, KnownPage]:
+        """What is known of these, by their addresses."""
+        ...
+
+    async def pages_after(self, job: Claimed, after_url: str, limit: int) -> list[KnownPage]:
+        """The next ones after an address."""
+        ...
+
+
+def knowledge_of(ctx: Context) -> Knowledge:
+    return cast(Knowledge, ctx.in_progress.services)
+
+
+class Listing:
+    """One walk of a connector through its place."""
+
+    def __init__(self, ctx: Context, connector: Connector[Any]) -> None:
+        self._ctx = ctx
+        self._attempt = ctx.in_progress
+        self._connector = connector
+        self._knowledge = knowledge_of(ctx)
+        self._batch: list[Item] = []
+        self._held: list[Item] = []
+        self._unlisted: list[Unlisted] = []
+        self._is_known_place: bool | None = None
+        self.found = self.unchanged = self.deleted = self.renamed = 0
+
+    async def take(self, found: Item | Checkpoint | Unlisted) -> AsyncIterator[Item]:
+        """What of it is to be read."""
+        if isinstance(found, Item):
+            self._batch.append(found)
+            if len(self._batch) < BATCH:
+                return
+        async for item in self._changed():
+            yield item
+        if isinstance(found, Unlisted):
+            self._unlisted.append(found)
+            self._ctx.note(f"not listed: {found.address}: {found.reason}")
+        elif isinstance(found, Checkpoint):
+            self._ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
+
+    async def rest(self) -> AsyncIterator[Item]:
+        """The end of the listing: what is left of it, and what it does not have any more."""
+        async for item in self._changed():
+            yield item
+        gone = [] if self._connector.deletions == "never" else await self._unseen()
+        moved = await self._renames(gone)
+        for item in self._held:
+            yield moved.get(item.address, item)
+        sources = {item.moved_from: item.key for item in moved.values()}
+        for page in gone:
+            yield self._missing(page, sources)
+        self._tell()
+
+    async def _changed(self) -> AsyncIterator[Item]:
+        """Of a batch: those that are not as they were. All are announced first: they count as seen."""
+        batch, self._batch = self._batch, []
+        self.found += len(batch)
+        for item in batch:
+            self._attempt.announce(Announced(item.address, FINGERPRINT + item.fingerprint))
+        if not batch or not self._attempt.run.policy.skips_unchanged:
+            known: dict[str, KnownPage] = {}
+        else:
+            known = await self._knowledge.known_pages(
+                self._attempt.job, [item.address for item in batch]
+            )
+        for item in batch:
+            page = known.get(item.address)
+            if page is not None and self._is_as_it_was(item, page):
+                self.unchanged += 1
+            elif page is None and await self._may_be_renamed():
+                self._held.append(item)
+            else:
+                yield item
+
+    def _is_as_it_was(self, item: Item, page: KnownPage) -> bool:
+        """By the rule of Revisiting, for what needs not even a job."""
+        return (
+            page.done_hash is not None
+            and page.done_version == self._attempt.source.version
+            and page.done_run_id != self._attempt.job.run_id
+            and page.done_parts == 1
+            and is_older(FINGERPRINT + item.fingerprint, page.done_announced, page.done_at or 0.0)
+        )
+
+    async def _may_be_renamed(self) -> bool:
+        if not self._connector.finds_renames or len(self._held) >= MOST_HELD:
+            return False
+        if not self._attempt.run.policy.skips_unchanged:
+            return False
+        if self._is_known_place is None:
+            known = await self._knowledge.pages_after(self._attempt.job, "", 1)
+            self._is_known_place = any(page.done_hash for page in known)
+        return self._is_known_place
+
+    async def _unseen(self) -> list[KnownPage]:
+        """Known pages that this run has not met."""
+        attempt = self._attempt
+        if not attempt.run.policy.notes_announced or attempt.run.options.pages is not None:
+            return []
+        await self._ctx.commit()
+        unseen, after = [], ""
+        while pages := await self._knowledge.pages_after(attempt.job, after, KNOWN_BATCH):
+            after = pages[-1].url
+            unseen += [page for page in pages if self._is_missing(page)]
+            if len(pages) < KNOWN_BATCH:
+                break
+        if unseen and not self.found and self._connector.deletions == "absent":
+            raise BadData(
+                f"nothing is there, and {count(len(unseen), 'item')} were read before: is it the same place, "
+                "and mounted? Nothing was deleted",
+                cause="the place is empty",
+            )
+        return unseen
+
+    def _is_missing(self, page: KnownPage) -> bool:
+        if page.done_hash is None or page.announced_run_id == self._attempt.job.run_id:
+            return False
+        return not any(page.url.startswith(each.address) for each in self._unlisted)
+
+    async def _renames(self, gone: Sequence[KnownPage]) -> dict[str, Item]:
+        """Held items whose content is that of one that is gone, by address."""
+        by_hash = {page.done_hash: page for page in gone}
+        sizes = {_size(page.done_announced.removeprefix(FINGERPRINT)) for page in gone}
+        moved: dict[str, Item] = {}
+        for item in self._held:
+            if not by_hash or _size(item.fingerprint) not in sizes:
+                continue
+            page = by_hash.pop(await self._connector.digest(self._ctx, item), None)
+            if page is not None:
+                before = self._connector.key_of(page.url)
+                moved[item.address] = msgspec.structs.replace(item, moved_from=before)
+                self.renamed += 1
+        return moved
+
+    def _missing(self, page: KnownPage, moved: dict[str, str]) -> Item:
+        key = self._connector.key_of(page.url)
+        if self._connector.deletions == "asked":
+            return Item(key, page.url, about=self._connector.about_again(page.announced))
+        self.deleted += 1
+        return Item(key, page.url, is_deleted=True, moved_to=moved.get(key, ""))
+
+    def _tell(self) -> None:
+        counts = {
+            "unchanged": self.unchanged,
+            "renamed": self.renamed,
+            "deleted": self.deleted - self.renamed,
+        }
+        told = "".join(f", {number:,} {word}" for word, number in counts.items() if number)
+        if told:
+            self._ctx.note(f"{count(self.found, 'item')} found{told}")
+
+
+def _size(fingerprint: str) -> str:
+    return fingerprint.partition(".")[0]
