@@ -36,6 +36,7 @@ NEEDED = {
     "cadence.run": ("source", "class"),
     "checkpoints._tell_history": ("number", "act", "cursor"),
     "checkpoints.run": ("partition", "cursor"),
+    "connectors.show_all": ("connector", "installed"),
     "db_copy._tell": ("table", "rows"),
     "db_migrate._show": ("migration", "effect"),
     "diffs.tell_changes": ("what", "key", "field"),
@@ -198,7 +199,7 @@ def commands(rig: Rig) -> list[list[str]]:
         ["schedules", "explain", "ticking"], ["schedules", "cadence"], ["simulate", "--days", "1"],
         ["replay", replay, "--diff"], ["try", SHOP, job], ["undo", "1", "--dry-run"],
         ["config", "show"], ["alerts"], ["alerts", "test"], ["runbook"], ["runbook", "source-broke", SHOP],
-        ["token", "list"],
+        ["token", "list"], ["connectors"],
     ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.settings import load_settings
+from penstock.settings.connector import BUILT_IN
 from penstock.settings.declaration import Key, Keys, keys_of
 from penstock.settings.document import read_value
 from penstock.settings.environment import Substitution
@@ -171,6 +172,7 @@ def _has_words(value: dict[str, Any]) -> bool:
         ("alerts.md", 2),
         ("tracing.md", 1),
         ("metrics.md", 1),
+        *((f"connectors/{name}.md", 1) for name in BUILT_IN),
     ],
 )
 def test_the_tables_of_keys_are_those_of_the_declaration(name: str, count: int) -> None:

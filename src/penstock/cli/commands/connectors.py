@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_command, add_json, add_verb
 
 if TYPE_CHECKING:
     from penstock.app.views.connectors import ConnectorDetail
@@ -28,19 +28,17 @@ which Penstock finds it once it is installed."""
 
 
 def register(commands: Commands) -> None:
-    parser = add_command(commands, "connectors", "what can be read without code", ABOUT, EXAMPLES)
+    parser = add_command(commands, "connectors", ABOUT, EXAMPLES)
     parser.set_defaults(run=show_all, json=False)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    listing = add_command(
-        verbs, "list", "every connector", LIST, "  penstock connectors list --json"
-    )
+    listing = add_verb(verbs, "list", "every connector", LIST, "  penstock connectors list --json")
     add_json(listing)
     listing.set_defaults(run=show_all)
-    showing = add_command(verbs, "show", "one connector", SHOW, "  penstock connectors show files")
+    showing = add_verb(verbs, "show", "one connector", SHOW, "  penstock connectors show files")
     showing.add_argument("name", metavar="NAME", help="the connector")
     add_json(showing)
     showing.set_defaults(run=show)
-    making = add_command(verbs, "new", "begin a new one", NEW, "  penstock connectors new wiki")
+    making = add_verb(verbs, "new", "begin a new one", NEW, "  penstock connectors new wiki")
     making.add_argument("name", metavar="NAME", help="what sources will call it")
     making.add_argument(
         "--dir", type=Path, default=Path(), metavar="DIR", help="where to put it (here)"
@@ -84,9 +82,9 @@ def _tell(found: ConnectorDetail, out: Output) -> None:
     for key, value in found.example.items():
         out.line(f"    {key}: {out.as_json(value) if not isinstance(value, str) else value}")
     out.line()
-    out.table(
-        ("key", "default", "meaning"), [(key.key, key.default, key.about) for key in found.keys]
-    )
+    for key in found.keys:
+        out.line(f"  {key.key} ({key.default})")
+        out.line(f"      {key.about}")
     if not found.installed and found.extra:
         out.note(f"it is not installed: pip install 'penstock[{found.extra}]'")
 

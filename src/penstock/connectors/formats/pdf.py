@@ -21,7 +21,8 @@ def read_pdf(body: bytes, name: str, url: str, content_type: str) -> Parsed:
         if number >= MOST_PAGES or sum(map(len, parts)) > MOST_TEXT:
             break
         parts.append(page.extract_text())
-    title = str((reader.metadata or {}).get("/Title") or name)
+    about = reader.metadata
+    title = (about.title if about is not None else None) or name
     return Parsed(
         kind="pdf", title=title, text=tidy("\n".join(parts)), meta={"pages": len(reader.pages)}
     )
