@@ -82,9 +82,9 @@ def _tell(found: ConnectorDetail, out: Output) -> None:
     for key, value in found.example.items():
         out.line(f"    {key}: {out.as_json(value) if not isinstance(value, str) else value}")
     out.line()
-    for key in found.keys:
-        out.line(f"  {key.key} ({key.default})")
-        out.line(f"      {key.about}")
+    for each in found.keys:
+        out.line(f"  {each.key} ({each.default})")
+        out.line(f"      {each.about}")
     if not found.installed and found.extra:
         out.note(f"it is not installed: pip install 'penstock[{found.extra}]'")
 
