@@ -17,8 +17,8 @@ import pytest
 
 from penstock import Project
 from penstock.errors import Refused
+from penstock.web import api, threads
 from penstock.web import body as bodies
-from penstock.web import threads
 from penstock.web.access import Access
 from penstock.web.acts import ACTS, Act
 from penstock.web.application import application
@@ -121,7 +121,11 @@ def test_only_who_waits_makes_room_and_nobody_has_all_of_it(project: Project) ->
         await at.log_in()
         usual = at.access.tables._calls  # type: ignore[attr-defined]
         at.access.tables._calls = slow  # type: ignore[attr-defined]
-        busy = asyncio.create_task(at.ask("GET", OVERVIEW))
+        # Not by the browser, which would ask again.
+        [cookie] = [f"{each.key}={each.value}" for each in at.browser.cookie_jar]
+        head = f"GET {OVERVIEW} HTTP/1.1\r\nHost: 127.0.0.1:{at.port}\r\nCookie: {cookie}\r\n"
+        asked = f"{head}Connection: close\r\n\r\n".encode()
+        busy = asyncio.create_task(raw(at, asked))
         await begun.wait()
         idle = await asyncio.open_connection("127.0.0.1", at.port)
         fresh = await asyncio.open_connection("127.0.0.1", at.port)
@@ -132,7 +136,7 @@ def test_only_who_waits_makes_room_and_nobody_has_all_of_it(project: Project) ->
         assert b"200 OK" in await fresh[0].readline()
         gate.set()
         at.access.tables._calls = usual  # type: ignore[attr-defined]
-        assert (await busy).status == 200  # whose request was being answered stayed
+        assert b"200 OK" in await busy  # whose request was being answered stayed
         for _, writer in (idle, fresh):
             writer.transport.abort()
 
@@ -313,7 +317,7 @@ def test_every_act_is_an_event_in_the_name_of_who_did_it() -> None:
         assert "actor" not in act.parameters.__struct_fields__
 
 
-def test_reads_are_bounded_in_rows_and_time_and_can_not_write(
+def test_reads_are_bounded_in_rows_bytes_and_time_and_can_not_write(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def writes(self: Project) -> Any:
@@ -328,6 +332,9 @@ def test_reads_are_bounded_in_rows_and_time_and_can_not_write(
         await at.log_in()
         for limit in ("1001", "0", "-1", "1e9", "9" * 30):
             assert (await at.ask("GET", f"/api/v1/runs?limit={limit}")).status == 422
+        monkeypatch.setattr(api, "MOST_BYTES", 10)
+        assert (await at.ask("GET", OVERVIEW)).json["code"] == "answer_too_large"
+        monkeypatch.setattr(api, "MOST_BYTES", 1_000_000)
         monkeypatch.setattr(Project, "overview", writes)
         assert (await at.ask("GET", OVERVIEW)).status == 500
         monkeypatch.setattr(Project, "overview", lasts)

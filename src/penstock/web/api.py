@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PREFIX = "/api/v1"
 JSON = "application/json"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+# A larger answer is refused: a page of a thousand large records, say.
+MOST_BYTES = 32_000_000
 Endpoint = Callable[["Request"], Awaitable[Response]]
 
 
@@ -220,6 +222,13 @@ def _item(found: Any) -> Any:
 def read_response(request: Request, found: Any) -> Response:
     """With an ETag: whoever has it already is told so, and nothing more is sent."""
     answer = json_response(request, as_answer(found))
+    if len(answer.body) > MOST_BYTES:
+        raise Problem(
+            422,
+            "answer_too_large",
+            f"The answer would have more than {MOST_BYTES:,} B.",
+            "ask for less: a smaller limit, or one item at a time",
+        )
     etag = f'"{hashlib.sha256(bytes(answer.body)).hexdigest()[:32]}"'
     if _has_etag(request.headers.get("If-None-Match", ""), etag):
         answer = Response(status_code=304)
