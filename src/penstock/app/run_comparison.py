@@ -8,7 +8,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from penstock.counting import count
-from penstock.jobs.run import RunKind, RunState
+from penstock.jobs.run import RunState
+from penstock.jobs.run_policy import policy_of
 from penstock.runbooks.runbook import Check, Reading, Readings
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def ended_runs(store: Store, source: str, quality: dict[int, float | None]) -> S
 
 
 def _is_compared(row: RunRow) -> bool:
-    return row.is_ended and row.kind in (RunKind.FULL, RunKind.INCREMENTAL)
+    return row.is_ended and policy_of(row.kind).is_compared
 
 
 def readings_of(runs: Sequence[RunFigures]) -> dict[str, Reading]:

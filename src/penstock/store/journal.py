@@ -67,7 +67,7 @@ class Journal(Noun):
         place = {"seen": None, "line": None, "until_id": until_id, "floor_id": None}
         return self._latest_events(limit, {**place, **wanted}, where)
 
-    def of_run(self, run_id: int, limit: int, before_id: int | None = None) -> list[EventRow]:
+    def _of_run(self, run_id: int, limit: int, before_id: int | None = None) -> list[EventRow]:
         """The newest events of a run itself, and not of its jobs; oldest of them first."""
         return self._indexed("events_of_run", limit, before_id, run_id=run_id)
 
@@ -76,7 +76,7 @@ class Journal(Noun):
 
         Only a part of the journal is looked through: of a run that has ended, what stands before its end.
         """
-        last = self.of_run(run.id, 1) if run.is_ended else []
+        last = self._of_run(run.id, 1) if run.is_ended else []
         until_id = last[0].id + DISORDER if last else self._db.json("journal_ids")[1]
         if until_id is None:
             return []
