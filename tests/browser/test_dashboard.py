@@ -163,6 +163,7 @@ def test_hostile_strings_are_shown_as_text_on_every_page_and_run_nowhere(
         looked_at(page, path)
         assert page.evaluate("window.pwned") is None, path
         assert page.locator(MARKUP_FROM_DATA).count() == 0, path
+        assert {*page.evaluate(TAGS)} <= OUR_TAGS, path
         shown += page.inner_text("body")
     context.close()
     assert [url for url in outside if not url.startswith((dashboard.address, "about:"))] == []
@@ -171,6 +172,56 @@ def test_hostile_strings_are_shown_as_text_on_every_page_and_run_nowhere(
     assert [text for text in STRINGS if re.sub(r"\s+", " ", text) not in flat] == []
 
 
+# All that templates and charts are made of.
+OUR_TAGS = {
+    *(
+        "a",
+        "b",
+        "br",
+        "button",
+        "canvas",
+        "code",
+        "dd",
+        "del",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "figcaption",
+    ),
+    *(
+        "figure",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "header",
+        "i",
+        "iframe",
+        "input",
+        "ins",
+        "label",
+        "li",
+        "ol",
+    ),
+    *(
+        "option",
+        "p",
+        "polyline",
+        "pre",
+        "progress",
+        "rect",
+        "s",
+        "section",
+        "select",
+        "small",
+        "span",
+        "summary",
+        "svg",
+    ),
+    *("table", "tbody", "td", "text", "th", "thead", "time", "title", "tr", "ul"),
+}
+TAGS = "[...new Set([...document.querySelectorAll('main *')].map(each => each.localName))]"
 # What no template has: an element that hostile text would have to make in order to run.
 MARKUP_FROM_DATA = (
     "main script, main style, main object, main embed, main video, main math, main template, body base, "
