@@ -64,6 +64,13 @@ class Access:
             raise AddressRefused(not_public(target.host, target.host), target.text)
 
 
+class Anywhere(Access):
+    """For connections to a proxy: the configuration names it."""
+
+    def refuses(self, address: str, host: str) -> bool:
+        return False
+
+
 @lru_cache(maxsize=256)
 def access_of(allowed: AllowPrivate) -> Access:
     if isinstance(allowed, bool):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import inf
@@ -19,6 +19,7 @@ from penstock.clock import Clock
 from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, RateDecision, RateRequest, Sent
 from penstock.http import encoding
 from penstock.http.addresses import Target, host_key, look_at
+from penstock.http.cookies import Cookie, Jar
 from penstock.http.failures import (
     AddressRefused,
     BudgetSpent,
@@ -34,8 +35,8 @@ from penstock.http.failures import (
     safe_url,
 )
 from penstock.http.host_slots import HostSlots
-from penstock.http.network import Network, RawResponse, Request
-from penstock.http.reach import check_reach, headers_for
+from penstock.http.network import Network, RawResponse, Request, cookies_of
+from penstock.http.reach import check_reach, headers_for, reach_of
 from penstock.http.redirects import REDIRECTS, Hop, follow
 from penstock.http.request_limiter import RequestLimiter
 from penstock.http.response import Response
@@ -118,12 +119,14 @@ class Fetcher:
         patience_s: float = inf,
         count: Callable[[Sent], None] = _uncounted,
         idle: Callable[[], AbstractContextManager[None]] = nullcontext,
+        session: Sequence[Cookie] | None = None,
     ) -> Response:
         """Fetch one page, following redirects; anything but a 2xx (or a 304 asked for) raises.
 
         `source` names whose rate and budgets this request counts against; without it, the host's. Each
         request that went out is told to `count`. Nobody is waited for in line longer than `patience_s`.
-        `idle` is entered while what others share is waited for.
+        `idle` is entered while what others share is waited for. `session` are the cookies to go by; those
+        that come are in the response.
         """
         if timeout_s is not None:
             policy = replace(policy, timeout_s=timeout_s)
@@ -131,10 +134,15 @@ class Fetcher:
         conditions = _conditions(etag, last_modified)
         target = look_at(url)
         hop = Hop(method.upper(), target, _headers(target, policy, headers, conditions), body)
+        own = reach_of(policy.addresses, policy.hosts).own
+        jar = None if session is None else Jar(session, own, self._clock.now())
         for _ in range(policy.max_redirects + 1):
-            raw = await self._send(hop, policy, caller)
+            raw = await self._send(hop if jar is None else jar.on(hop), policy, caller)
+            if jar is not None:
+                jar.learn(hop.target, cookies_of(raw))
             if raw.status not in REDIRECTS:
-                return self._answer(url, hop, raw, bool(conditions))
+                found = self._answer(url, hop, raw, bool(conditions))
+                return found if jar is None else replace(found, cookies=tuple(jar.learned))
             hop = follow(hop, raw.status, raw.headers.get("location", ""))
         message = f"more than {policy.max_redirects} redirects"
         raise FetchError(message, url, raw.status, is_permanent=True)
@@ -376,4 +384,5 @@ def _request(hop: Hop, policy: FetchPolicy) -> Request:
         policy.timeout_s,
         policy.max_bytes,
         policy.allow_private,
+        proxy=policy.proxy,
     )

@@ -14,6 +14,7 @@ MAX_HEADERS_KEPT = 32_768
 _NEEDED = frozenset(
     "content-encoding content-language content-type date etag last-modified link location retry-after".split()
 )
+SET_COOKIE, HIDDEN = "set-cookie", "***"
 _AROUND = len(": \r\n")
 
 
@@ -28,6 +29,11 @@ def keep_headers(pairs: Iterable[tuple[str, str]]) -> tuple[dict[str, str], int]
     if received <= MAX_HEADER:
         return joined, received
     return _within(joined), received
+
+
+def without_cookies(headers: dict[str, str]) -> dict[str, str]:
+    """The headers as they are stored: that there were cookies is seen, and not which."""
+    return {**headers, SET_COOKIE: HIDDEN} if SET_COOKIE in headers else headers
 
 
 def _within(headers: dict[str, str]) -> dict[str, str]:

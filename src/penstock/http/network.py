@@ -22,7 +22,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from penstock.clock import Clock, SystemClock
-from penstock.http.access import Access, AllowPrivate, access_of, not_public
+from penstock.http.access import Access, AllowPrivate, Anywhere, access_of, not_public
 from penstock.http.addresses import Target, look_at
 from penstock.http.encoding import Body, BrokenCoding, UnknownCoding
 from penstock.http.failures import AddressRefused, ConnectionDropped, FetchError
@@ -56,6 +56,8 @@ class Request(msgspec.Struct, frozen=True):
     max_bytes: int = 16_000_000
     allow_private: AllowPrivate = False
     is_prefix_enough: bool = False
+    # The proxy that it goes through, as a URL; empty for none.
+    proxy: str = ""
 
     def __repr__(self) -> str:
         # Headers and query may carry credentials, and a repr ends up in logs.
@@ -70,6 +72,17 @@ class RawResponse(msgspec.Struct, frozen=True):
     body: bytes
     # What its headers were on the wire, with those that were not kept.
     head_bytes: int = 0
+    # Its Set-Cookie headers one by one, which `headers` has as one.
+    cookies: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"RawResponse({self.status})"
+
+
+def cookies_of(raw: RawResponse) -> Sequence[str]:
+    """Its Set-Cookie headers."""
+    joined = raw.headers.get("set-cookie")
+    return raw.cookies or ((joined,) if joined else ())
 
 
 class Network(Protocol):
@@ -95,6 +108,7 @@ class AiohttpNetwork:
         self._open_socket = open_socket or _open_socket
         self._tls = tls
         self._sessions: dict[AllowPrivate, _Session] = {}
+        self._through: _Session | None = None
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
 
     async def send(self, request: Request) -> RawResponse:
@@ -111,28 +125,36 @@ class AiohttpNetwork:
             raise _failure(error, request) from None
 
     async def close(self) -> None:
-        sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
+        sessions = [*self._sessions.values(), *([self._through] if self._through else ())]
+        self._sessions, self._through = {}, None
+        for session in sessions:
             await session.http.close()
 
     async def _exchange(self, target: Target, request: Request) -> RawResponse:
         session = self._session(request.allow_private)
         if target.is_literal and ":" in target.host:
             await session.resolver.check(target.host, target.host)
+        if request.proxy:
+            # The proxy resolves the name again; what it must not reach by our rules is refused here.
+            if not target.is_literal:
+                await session.resolver.resolve(target.host, target.url.port or 0)
+            session = self._proxied()
         async with session.http.request(
             request.method,
             target.url,
             headers=request.headers,
             data=request.body,
             allow_redirects=False,
+            proxy=request.proxy or None,
             timeout=self._timeout(request.timeout_s),
         ) as answer:
             headers, head_bytes = keep_headers(answer.headers.items())
             if head_bytes > MANY_HEADER_BYTES:
                 await rest_after(head_bytes * _HEADER_BYTE_S)
+            cookies = tuple(answer.headers.getall("Set-Cookie", ()))
             if not 200 <= answer.status < 300:
                 await _drain(answer)
-                return RawResponse(answer.status, headers, b"", head_bytes)
+                return RawResponse(answer.status, headers, b"", head_bytes, cookies)
             try:
                 body = await _read(answer, request, headers)
             except FetchError as error:
@@ -142,16 +164,21 @@ class AiohttpNetwork:
                 failure = _failure(error, request)
                 failure.received = answer.content.total_bytes
                 raise failure from None
-            return RawResponse(answer.status, headers, body, head_bytes)
+            return RawResponse(answer.status, headers, body, head_bytes, cookies)
 
     def _session(self, allow_private: AllowPrivate) -> _Session:
         session = self._sessions.get(allow_private)
         if session is None:
-            session = self._sessions[allow_private] = self._open_session(allow_private)
+            session = self._sessions[allow_private] = self._open_session(access_of(allow_private))
         return session
 
-    def _open_session(self, allow_private: AllowPrivate) -> _Session:
-        access = access_of(allow_private)
+    def _proxied(self) -> _Session:
+        """For requests through proxies alone: a proxy is named by the configuration, wherever it is."""
+        if self._through is None:
+            self._through = self._open_session(Anywhere())
+        return self._through
+
+    def _open_session(self, access: Access) -> _Session:
         plain = self._resolver or aiohttp.ThreadedResolver()
         resolver = CheckedResolver(plain, access, Nat64(plain, self._clock))
         connector = aiohttp.TCPConnector(
@@ -329,6 +356,10 @@ def _failure(error: Exception, request: Request) -> FetchError:
             return FetchError(str(error), url, kind="data")
         case aiohttp.ClientConnectorCertificateError():
             return FetchError("the certificate is not valid for this host", url, is_permanent=True)
+        case aiohttp.ClientHttpProxyError():
+            return FetchError(f"the proxy answered {error.status}", url)
+        case aiohttp.ClientProxyConnectionError():
+            return FetchError("the proxy can't be reached", url)
         case aiohttp.ClientConnectorDNSError():
             return FetchError("the host name does not resolve", url)
         case aiohttp.ClientResponseError() | aiohttp.ClientPayloadError():

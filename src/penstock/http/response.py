@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.http.charset import decoded
+from penstock.http.cookies import Cookie
 from penstock.http.failures import FetchError
 
 # To decode a longer body takes time that others miss.
@@ -29,6 +30,8 @@ class Response:
     snapshot_id: int | None = None
     not_modified: bool = False
     content_hash: str = ""
+    # Those that it brought for a session, and that are stored nowhere.
+    cookies: tuple[Cookie, ...] = field(default=(), repr=False)
     # In an incremental run: it is as it was, and this very code and configuration is done with it.
     is_done: bool = False
 

@@ -234,6 +234,7 @@ def _request(hop: Hop, policy: FetchPolicy) -> Request:
         max_bytes=MAX_BYTES,
         allow_private=policy.allow_private,
         is_prefix_enough=True,
+        proxy=policy.proxy,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from penstock.errors import PipelineError, nearest
+from penstock.http.cookies import Cookie
 from penstock.http.failures import FetchError
 from penstock.http.response import Response
 from penstock.jobs.effects import Announced, Mark, Merge, Note, Raised, Save
@@ -22,6 +23,7 @@ from penstock.pipeline.collection_schemas import misfit
 from penstock.pipeline.fetch_options import MISSING_STATUSES, FetchOptions, Fields, Missing
 from penstock.pipeline.numbers import LARGEST_NUMBER, is_number, unkept_number
 from penstock.pipeline.rejection import below_threshold, does_not_fit, is_code, rejection_of
+from penstock.pipeline.session import Session
 from penstock.pipeline.step import DataError, is_text
 from penstock.settings.secrets import LOOKED_AT
 
@@ -127,27 +129,59 @@ class Context:
         etag: str | None = None,
         last_modified: str | None = None,
         missing: Missing | None = None,
+        cookies: Mapping[str, str] | None = None,
     ) -> Awaitable[Response]:
         """Fetch a URL within the source's limits; the response is stored before you get it.
 
         `params` go into the query; `json`, `data` (a form) or `body` make it a POST unless `method` says
-        otherwise. `missing="skip"` ends the job as skipped when the page is not there (404, 410).
-        Anything but a 2xx raises FetchError.
+        otherwise. `cookies` are sent with this request alone. `missing="skip"` ends the job as skipped when
+        the page is not there (404, 410). Anything but a 2xx raises FetchError.
         """
         options = FetchOptions(
             method, params, headers, json, data, body,
-            timeout, conditional, etag, last_modified, missing,
+            timeout, conditional, etag, last_modified, missing, cookies,
         )  # fmt: skip
         return self._fetch_or_skip(url, options)
 
-    async def _fetch_or_skip(self, url: str, options: FetchOptions) -> Response:
+    @property
+    def session(self) -> Session:
+        """The session of the source: its cookies, and the login of the pipeline (`@pipeline.login`).
+
+        `ctx.session.fetch(url)` is `ctx.fetch(url)` with them.
+        """
+        return Session(self, self._attempt.stage.login)
+
+    async def fetch_in_session(
+        self,
+        url: str,
+        options: FetchOptions,
+        cookies: list[Cookie],
+        headers: Mapping[str, str],
+        *,
+        is_aside: bool,
+    ) -> Response:
+        """For `ctx.session`. What is aside is no page of the job: a login."""
+        if headers:
+            options = msgspec.structs.replace(
+                options, headers={**headers, **(options.headers or {})}
+            )
+        extra: dict[str, Any] = {"session": msgspec.to_builtins(cookies)}
+        if not is_aside:
+            return await self._fetch_or_skip(url, options, **extra)
+        whole_url, about = options.request(url)
+        self._attempt.guard()
+        return await self._attempt.services.fetch(
+            self._attempt.job, whole_url, **about, **extra, is_aside=True
+        )
+
+    async def _fetch_or_skip(self, url: str, options: FetchOptions, **extra: Any) -> Response:
         whole_url, about = options.request(url)
         attempt = self._attempt
         # A sitemap or an index that is gone is not a page that is gone.
         usual = attempt.source.missing if attempt.stage.unit == "page" else "fail"
         is_skipped = options.skips(usual)
         try:
-            return await self._fetch(whole_url, **about)
+            return await self._fetch(whole_url, **about, **extra)
         except FetchError as error:
             if is_skipped and error.status in MISSING_STATUSES:
                 raise NotThere(f"not there: {error}") from None
@@ -474,6 +508,10 @@ class PlainContext(Context):
 
     def fetch(self, url: str, **options: Any) -> Awaitable[Response]:
         raise self._needs_async("ctx.fetch")
+
+    @property
+    def session(self) -> Session:
+        raise self._needs_async("ctx.session")
 
     def sitemap(self, url: str) -> AsyncIterator[str]:
         raise self._needs_async("ctx.sitemap")

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from penstock.errors import ConfigError, PipelineError, nearest
+from penstock.http.cookies import cookie_header
 from penstock.settings import parse_duration
 
 Scalar: TypeAlias = str | int | float | bool
@@ -36,6 +37,7 @@ class FetchOptions(msgspec.Struct, frozen=True):
     etag: str | None = None
     last_modified: str | None = None
     missing: Missing | None = None
+    cookies: Mapping[str, Any] | None = None
 
     def request(self, url: str) -> tuple[str, dict[str, Any]]:
         """The whole URL, and what is different from a plain GET of it."""
@@ -44,6 +46,11 @@ class FetchOptions(msgspec.Struct, frozen=True):
         headers = dict(self.headers or {})
         if content_type and not any(name.lower() == "content-type" for name in headers):
             headers["Content-Type"] = content_type
+        if self.cookies:
+            try:
+                headers["Cookie"] = cookie_header(self.cookies)
+            except (TypeError, ValueError) as error:
+                raise PipelineError(f"ctx.fetch: {error}") from None
         options = {
             "method": None if method == "GET" else method,
             "headers": headers or None,

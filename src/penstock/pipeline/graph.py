@@ -22,6 +22,7 @@ from penstock.jobs.run_policy import policy_of
 from penstock.pipeline.fingerprint import code_files, code_texts, is_ours
 from penstock.pipeline.numbers import unkept_number
 from penstock.pipeline.planner import PLANNER, plan_windows
+from penstock.pipeline.session import Login, checked_login
 from penstock.pipeline.spenders import measures_spent
 from penstock.pipeline.step import (
     DataError,
@@ -110,6 +111,8 @@ class Stage:
     follow_feed: Feed | None = None
     # What records of a collection must fit, by its name.
     schemas: Mapping[str, ModelCheck] = field(default_factory=dict)
+    # What a session of its source begins with.
+    login: Login | None = None
 
     @property
     def is_long(self) -> bool:
@@ -217,6 +220,7 @@ def build_graph(
     errors: Any = None,
     schemas: Any = None,
     version: str = "",
+    login: Any = None,
 ) -> Graph:
     """Check the steps, order them, and fuse those that one job can perform together.
 
@@ -226,13 +230,14 @@ def build_graph(
     try:
         chosen, known = retry_choice("it", retry), declared_errors("it", errors)
         checks = _checks(schemas)
+        checked = None if login is None else checked_login(login)
         steps = _named([check_step(each) for each in declared])
         _check_links(steps)
         _check_windows(steps)
         ordered = _in_order(steps)
     except PipelineError as error:
         raise PipelineError(f"pipeline {pipeline!r}: {error.message}", error.hint) from None
-    stages = tuple(replace(stage, schemas=checks) for stage in _fuse(ordered, known))
+    stages = tuple(replace(stage, schemas=checks, login=checked) for stage in _fuse(ordered, known))
     return Graph(pipeline, stages, _fingerprint(ordered, version), chosen, _files(ordered))
 
 

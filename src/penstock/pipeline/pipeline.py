@@ -36,6 +36,7 @@ class Pipeline:
         self._retry = retry
         self._errors = errors
         self._schemas = schemas
+        self._login: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r})"
@@ -88,9 +89,20 @@ class Pipeline:
 
         return add
 
+    def login(self, function: Function) -> Function:
+        """Make the decorated `async def login(ctx)` the login of `ctx.session`; returns it unchanged.
+
+        It is performed before the first fetch of a session, once for all jobs of a source in a process, and
+        again when an answer is 401 or 403. It raises AuthFailed if the login is refused.
+        """
+        if self._login is not None:
+            raise PipelineError(f"pipeline {self.name!r} has two logins")
+        self._login = function
+        return function
+
     def compile(self) -> Graph:
         """The checked graph, or a PipelineError that names what is wrong in one line."""
-        about = (self._retry, self._errors, self._schemas, self.version)
+        about = (self._retry, self._errors, self._schemas, self.version, self._login)
         return build_graph(self.name, self._declared, *about)
 
 
@@ -101,4 +113,5 @@ def joined(first: Pipeline, then: Pipeline) -> Pipeline:
     made = Pipeline(then.name, retry=retry, errors=errors, schemas=then._schemas)
     made.version = first.version
     made._declared = [*first._declared, *then._declared]
+    made._login = then._login or first._login
     return made

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from penstock.settings.addresses import AllowPrivate, read_hosts
 from penstock.settings.declaration import Keys, Reads, Usual, about, between, names_of, no_less
+from penstock.settings.document import Entry
 from penstock.settings.headers import Headers, HeadersFor, HeaderValues
-from penstock.settings.kinds import Duration, Size, texts_schema
+from penstock.settings.kinds import Duration, Size, text_schema, texts_schema
 from penstock.settings.secrets import MASK
+from penstock.settings.section import read_text
 from penstock.version import __version__
 
 
@@ -35,6 +38,7 @@ class FetchPolicy:
     connections: int = 4
     rate_per_s: float | None = None
     has_breaker: bool = True
+    proxy: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "headers", Headers(self.headers))
@@ -43,6 +47,19 @@ class FetchPolicy:
 
 
 USUAL = FetchPolicy()
+
+
+def _read_proxy(entry: Entry, path: str) -> str:
+    """A URL; no error repeats it: it may hold a password."""
+    text = read_text(entry, path)
+    try:
+        url = urlsplit(text)
+        is_good = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_good = False
+    if not is_good or url.path not in ("", "/") or url.query or url.fragment:
+        raise entry.error(path, "must be the URL of a proxy: http://HOST:PORT")
+    return text
 
 
 class FetchKeys(Keys, frozen=True):
@@ -96,6 +113,16 @@ class FetchKeys(Keys, frozen=True):
         ),
         Usual("any, but sitemaps stay on their site"),
     ] = USUAL.hosts
+
+    proxy: Annotated[
+        str,
+        Reads(_read_proxy, text_schema),
+        about(
+            "proxy for the source's requests: `http://proxy.example:3128`; put credentials into a "
+            'variable: `"${PROXY_URL}"`. Addresses are checked, and limits count, as without it'
+        ),
+        Usual("none"),
+    ] = USUAL.proxy
 
     def __repr__(self) -> str:
         return f"FetchKeys({MASK})"

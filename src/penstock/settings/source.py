@@ -320,6 +320,7 @@ def _fetch(key: str, keys: SourceKeys, at: Section, options: dict[str, Any]) -> 
         connections=keys.limits.concurrency,
         rate_per_s=keys.limits.rate_per_s,
         has_breaker=keys.breaker is not None,
+        proxy=fetch.proxy,
     )
 
 

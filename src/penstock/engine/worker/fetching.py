@@ -11,12 +11,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from penstock.engine.worker.replaying import Replaying
 from penstock.engine.worker.revisiting import Ask, Revisiting, Visit
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import StageConfig
 from penstock.errors import StoreCorrupt
+from penstock.http.cookies import Cookie
 from penstock.http.fetch import Fetcher
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
@@ -53,8 +56,13 @@ class Fetching:
 
     async def fetch(self, errand: Errand, options: dict[str, Any]) -> Response:
         job, run = errand.job, errand.run
+        is_aside = options.pop("is_aside", False)
         if not run.policy.fetches:
+            options.pop("session", None)
             return await self.replaying.fetch(job, run, errand.url, options)
+        if is_aside:
+            # A login is always a new one.
+            return await self._kept(job, await self._send(errand, options))
         if job.is_resumed and options.get("method", "GET") == "GET":
             row = await self.ask(lambda: self.store.snapshots.of(job.id, errand.url))
             stored = await self._stored(job, row)
@@ -76,6 +84,8 @@ class Fetching:
         about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
         about["is_again"] = job.tries > 0
         about["idle"] = errand.idle
+        if (session := about.get("session")) is not None:
+            about["session"] = msgspec.convert(session, list[Cookie])
         return await self.fetcher.fetch(errand.url, source.fetch, **about)
 
     async def _kept(self, job: Claimed, response: Response) -> Response:

@@ -17,6 +17,7 @@ from penstock.clock import Clock
 from penstock.engine.worker.calls import Calls
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreError
+from penstock.http.kept_headers import without_cookies
 from penstock.http.pace import rest_after, timed
 from penstock.http.response import Response
 from penstock.jobs.job import Claimed
@@ -240,7 +241,7 @@ class SnapshotWriter:
         return Capture(
             mask(response.requested_url),
             response.status,
-            {name: mask(value) for name, value in response.headers.items()},
+            {name: mask(value) for name, value in without_cookies(response.headers).items()},
             response.body,
             response.fetched_at,
         )
@@ -265,7 +266,7 @@ def _kept(fetched: _Fetched, place: SegmentPlace, *, mends: bool) -> Kept:
         fetched.job.run_id,
         response.requested_url,
         response.status,
-        response.headers,
+        without_cookies(response.headers),
         response.fetched_at,
         place.hash,
         place.segment,
