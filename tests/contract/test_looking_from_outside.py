@@ -21,9 +21,6 @@ def test_the_trail_of_an_ended_run_is_its_own_and_ends_with_it(world: World) -> 
         assert world.store.journal.trail(row, 2) == everything[-2:]
         jobs = [line for line in everything if line.job_id is not None]
         assert world.store.journal.trail(row, 1000, "job") == jobs
-        assert world.store.journal.of_run(run_id, 1000) == [
-            line for line in everything if line.job_id is None
-        ]
 
 
 def test_what_happened_to_a_source_itself_is_apart_from_its_runs(world: World) -> None:
