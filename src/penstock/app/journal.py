@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.app.journal_place import journal_place
 from penstock.app.noun import Noun
 from penstock.app.paging import USUAL, cursor_of, each_item, page_of, place_of, size_of
 from penstock.app.views.journal import EventView, event_view
 from penstock.app.views.view import Page
 from penstock.journal.condition import condition
-from penstock.store.rows import Cursor
 
 if TYPE_CHECKING:
     from penstock.journal.condition import Condition
@@ -159,7 +159,7 @@ class Journal(Noun):
         kind: str | None,
         conditions: Sequence[Condition],
     ) -> Page[EventView]:
-        place = place_of(cursor, Cursor)
+        place = journal_place(self._store, cursor)
         rows, end = self._store.journal.follow(place, *about, limit, kind, conditions)
         return Page([event_view(row) for row in rows], cursor_of(end))
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.app.paging import cursor_of, place_of
+from penstock.app.journal_place import journal_place
+from penstock.app.paging import cursor_of
 from penstock.app.progress import RunProgress
 from penstock.app.views.journal import EventView, event_view
 from penstock.errors import UsageError
@@ -150,14 +151,14 @@ def between(
     project: Nouns, cursor: str, until: str, wanted: EventFilter
 ) -> tuple[list[Placed], str]:
     """Events behind a cursor, and the cursor behind them; all are read when that is `until`."""
-    place, end = _place(cursor), _place(until)
+    place, end = _place(project, cursor), _place(project, until)
     about = (wanted.source, wanted.run, wanted.job, AT_ONCE, wanted.kind, wanted.where)
     rows, reached = project.connection.journal.follow_until(place, end, *about)
     return placed(place, reached, rows), cursor_of(reached)
 
 
-def _place(cursor: str) -> Cursor:
-    found = place_of(cursor, Cursor)
+def _place(project: Nouns, cursor: str) -> Cursor:
+    found = journal_place(project.connection, cursor)
     assert found is not None  # noqa: S101  only None is the beginning
     return found
 
