@@ -107,6 +107,8 @@ READS: dict[str, Read] = {
         _read("records.list", "/records/{collection}", f"source run since {PAGED}"),
         _read("records.get", "/records/{collection}/record", "key"),
         _read("records.versions", "/records/{collection}/versions", "key"),
+        _read("records.infer_schema", "/records/{collection}/schema", is_long=True),
+        _read("records.check_schema", "/records/{collection}/misfits", "limit", is_long=True),
         _read("rejects.list", "/rejects", f"source run_id code since ids open_only {PAGED}"),
         _read("rejects.count", "/rejects/count", "source run_id code since ids open_only"),
         _read("rejects.get", "/rejects/{reject}"),
