@@ -179,6 +179,13 @@ def test_unknown_ids_and_paths_are_problems_with_a_code_and_what_is_near(project
         assert (wrong.status, wrong.headers["Allow"]) == (405, "POST")
         long = await at.ask("GET", "/api/v1/jobs?states=" + "x" * 200_000)
         assert (long.status, long.json["code"]) == (400, "bad_request")
+        blank = await at.ask(
+            "POST",
+            "/api/v1/holds",
+            data=b"\x0c",
+            headers={**given, "Content-Type": "application/json"},
+        )
+        assert (blank.status, blank.json["code"]) == (400, "bad_json")
         null = await at.ask("GET", "/api/v1/jobs?run=null")
         assert (null.status, null.json["code"]) == (422, "bad_parameter")
 

@@ -176,7 +176,7 @@ async def body_values(request: Request, act: Act) -> dict[str, Any]:
     if body and kind != JSON:
         raise Problem(415, "not_json", f"The body must be {JSON}.")
     try:
-        given = msgspec.json.decode(body) if body.strip() else {}
+        given = msgspec.json.decode(body) if body.strip(b" \t\r\n") else {}
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise Problem(400, "bad_json", "The body is not JSON.") from None
     return _converted(given, act.parameters, strict=True)
