@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -19,8 +20,9 @@ from penstock.app.views.records import (
     record_view,
 )
 from penstock.app.views.view import Page
-from penstock.errors import UsageError, nearest
+from penstock.errors import Refused, UsageError, nearest
 from penstock.settings import normalise_source
+from penstock.store.rows import RecordRow
 
 
 class _Chosen(TypedDict):
@@ -39,20 +41,21 @@ class Records(Noun):
         source: str | None = None,
         run: int | None = None,
         since: datetime | float | None = None,
+        include_private: bool = False,
         cursor: str | None = None,
         limit: int = USUAL,
     ) -> Page[RecordView]:
         """Records of a collection in the order of their keys.
 
         `source` and `run` select the records that they wrote last, `since` those written since a time: a
-        datetime with its zone, or seconds since the epoch.
+        datetime with its zone, or seconds since the epoch. Records of private sources are left out without
+        `include_private`.
         """
         size = size_of(limit)
         chosen = self._chosen(source, run, since)
         after_key = place_of(cursor, str) or ""
-        rows = [
-            *self._store.records.each(collection, **chosen, after_key=after_key, limit=size + 1)
-        ]
+        found = self._store.records.each(collection, **chosen, after_key=after_key)
+        rows = [*islice(self._open(found, include_private), size + 1)]
         return page_of(rows, size, record_view, lambda row: row.key)
 
     def each(
@@ -62,17 +65,19 @@ class Records(Noun):
         source: str | None = None,
         run: int | None = None,
         since: datetime | float | None = None,
+        include_private: bool = False,
     ) -> Iterator[RecordView]:
         """Iterate over all of them, page by page: a million need no more memory than a few hundred."""
         chosen = self._chosen(source, run, since)
-        return map(record_view, self._store.records.each(collection, **chosen))
+        rows = self._store.records.each(collection, **chosen)
+        return map(record_view, self._open(rows, include_private))
 
     # `project.records(collection)` was a verb before it was a noun.
     __call__ = each
 
-    def get(self, collection: str, key: str) -> RecordView:
+    def get(self, collection: str, key: str, *, include_private: bool = False) -> RecordView:
         """The newest version of one record; refused if there is none, or if it was removed."""
-        newest = self.versions(collection, key)[-1]
+        newest = self.versions(collection, key, include_private=include_private)[-1]
         if newest.is_removed:
             raise UsageError(
                 f"{collection} {key} was removed by run {newest.run}",
@@ -81,16 +86,27 @@ class Records(Noun):
             )
         return newest
 
-    def versions(self, collection: str, key: str) -> Sequence[RecordView]:
+    def versions(
+        self, collection: str, key: str, *, include_private: bool = False
+    ) -> Sequence[RecordView]:
         """Every version of one record, oldest first."""
-        found = [record_view(row) for row in self._store.records.versions(collection, key)]
+        rows = self._store.records.versions(collection, key)
+        found = [record_view(row) for row in self._open(rows, include_private)]
+        if rows and not found:
+            raise Refused(
+                f"{collection} {key} is of a private source",
+                "its content is shown only where private sources are included",
+                code="record_private",
+            )
         if not found:
             raise UsageError(f"{collection} has no record with the key {key!r}", code="no_record")
         return found
 
-    def history(self, collection: str, key: str) -> Sequence[RecordVersionView]:
+    def history(
+        self, collection: str, key: str, *, include_private: bool = False
+    ) -> Sequence[RecordVersionView]:
         """Every version of one record with the fields that it changed, oldest first."""
-        return version_views(self.versions(collection, key))
+        return version_views(self.versions(collection, key, include_private=include_private))
 
     def export(
         self,
@@ -218,6 +234,10 @@ class Records(Noun):
                 code="no_collection",
             )
         return held[collection]
+
+    def _open(self, rows: Iterable[RecordRow], include_private: bool) -> Iterator[RecordRow]:
+        private = frozenset() if include_private else self._project.settings.private_sources
+        return (row for row in rows if row.source not in private)
 
     def _chosen(
         self, source: str | None, run: int | None, since: datetime | float | None

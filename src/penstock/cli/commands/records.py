@@ -60,6 +60,9 @@ def register(commands: Commands) -> None:
         help="only what this run wrote and no later run changed",
     )
     parser.add_argument("--since", metavar="WHEN", help="only what was written since 2h, or a date")
+    parser.add_argument(
+        "--include-private", action="store_true", help="also records of private sources"
+    )
     add_limit(parser, None, f"records (all; as a table {TABLE_ROWS})")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -76,6 +79,10 @@ def run(args: argparse.Namespace) -> int:
         else:
             held = project.records.require_collection(args.collection).records
             _tell_records(project, args, held)
+            if project.settings.private_sources and not args.include_private:
+                args.out.note(
+                    "records of private sources are left out; --include-private shows them"
+                )
     return 0
 
 
@@ -148,11 +155,16 @@ def _all(project: Project, args: argparse.Namespace) -> Iterator[RecordView]:
 
     since = args.since and moment("--since", args.since, project.now())
     return project.records.each(
-        args.collection, source=args.source, run=args.run_id, since=since or None
+        args.collection,
+        source=args.source,
+        run=args.run_id,
+        since=since or None,
+        include_private=args.include_private,
     )
 
 
 def _with_key(project: Project, args: argparse.Namespace) -> Iterator[RecordView]:
+    about = (args.collection, args.key)
     if args.versions:
-        return iter(project.records.versions(args.collection, args.key))
-    return iter([project.records.get(args.collection, args.key)])
+        return iter(project.records.versions(*about, include_private=args.include_private))
+    return iter([project.records.get(*about, include_private=args.include_private)])

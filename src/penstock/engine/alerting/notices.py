@@ -33,6 +33,7 @@ class NoticeSender:
     def __init__(self, project: Project, store: Store) -> None:
         self._store = store
         self._secrets = project.settings.secrets
+        self._private = project.settings.private_sources
         self._routes = {route.name: route for route in project.settings.alerts}
 
     def plan(self) -> None:
@@ -74,6 +75,10 @@ class NoticeSender:
     def _told(self, row: AlertRow, notices: Sequence[Notice]) -> Told:
         """As the alert is now; a change that was held back and is over by now is told as it ended."""
         evidence = _evidence(self._store.alerts.evidence(row.id))
+        if row.source in self._private:
+            # Numbers may leave, and what pages or errors said may not.
+            evidence = msgspec.structs.replace(evidence, examples=[], structure=None)
+            row = msgspec.structs.replace(row, cause="")
         structure = evidence.structure
         family = AlertFilter(incident_id=row.incident_id)
         return Told(

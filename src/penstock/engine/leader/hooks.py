@@ -18,7 +18,7 @@ import signal
 import subprocess
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -89,9 +89,12 @@ def signature(secret: str, body: bytes, at: float) -> str:
     return f"t={stamp},v1={signed}"
 
 
-def addressed(parcel: Parcel, project: str) -> Parcel:
-    """The parcel with the name of its project in its body."""
+def addressed(parcel: Parcel, project: str, private: Collection[str] = ()) -> Parcel:
+    """The parcel with the name of its project in its body, and without what a private source said."""
     body = msgspec.json.decode(parcel.body)
+    if body.get("source") in private:
+        errors = [{**each, "error": "", "cause": ""} for each in body.get("errors", ())]
+        body = {**body, "reason": "", "errors": errors, "private": True}
     told = msgspec.json.encode({"project": project, **body}).decode()
     return structs.replace(parcel, body=told)
 
@@ -147,7 +150,12 @@ class HookChore:
                 continue
             self._under_way += 1
             # Not waited for when the process ends: what it was sending is due again then.
-            about = (hook, self._traced(addressed(parcel, self._project_name)))
+            about = (
+                hook,
+                self._traced(
+                    addressed(parcel, self._project_name, self._project.settings.private_sources)
+                ),
+            )
             threading.Thread(target=self._carry, args=about, name="hook", daemon=True).start()
 
     def _traced(self, parcel: Parcel) -> Parcel:

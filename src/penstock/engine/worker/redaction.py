@@ -15,15 +15,15 @@ from penstock.jobs.outcome import (
     Snoozed,
     Succeeded,
 )
-from penstock.settings.secrets import masker_for
+from penstock.settings.secrets import Masker, masker_for
 
 ERROR_LENGTH = 2000
 CAUSE_LENGTH = 200
 
 
-def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
+def redacted(outcome: Outcome, secrets: frozenset[str] | Masker) -> Outcome:
     """The outcome as it may be kept: every secret masked in its words, and no text longer than it may be."""
-    masker = masker_for(secrets)
+    masker = _masker(secrets)
     match outcome:
         case Succeeded(effects):
             redact(effects, masker)
@@ -44,5 +44,9 @@ def redacted(outcome: Outcome, secrets: frozenset[str]) -> Outcome:
     return outcome
 
 
-def redact_notes(effects: Effects, secrets: frozenset[str]) -> None:
-    redact(effects, masker_for(secrets))
+def redact_notes(effects: Effects, secrets: frozenset[str] | Masker) -> None:
+    redact(effects, _masker(secrets))
+
+
+def _masker(secrets: frozenset[str] | Masker) -> Masker:
+    return secrets if isinstance(secrets, Masker) else masker_for(secrets)

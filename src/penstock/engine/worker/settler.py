@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from penstock.engine.worker.ends import Ends
 from penstock.engine.worker.known_runs import KnownRuns
+from penstock.engine.worker.private_words import PrivateMasker
 from penstock.engine.worker.redaction import redact_notes, redacted
 from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
@@ -17,6 +18,7 @@ from penstock.jobs.outcome import Flush, Outcome
 from penstock.jobs.probe import without_retries
 from penstock.jobs.repeats import Sayings
 from penstock.jobs.retry import RetryClass, settle
+from penstock.settings.secrets import Masker, masker_for
 
 Where = tuple[int, int]
 
@@ -44,7 +46,7 @@ class Settler:
         useful_for_s: float | None = None,
     ) -> None:
         """An attempt has ended; it is written with the next turn."""
-        outcome = redacted(outcome, self.secrets)
+        outcome = redacted(outcome, self._masker(job))
         end = settle(job, outcome, retry, self.rng, unit, took_s, useful_for_s)
         if job.attempt > 1 and end.effects:
             self._key(job, end.effects)
@@ -61,7 +63,7 @@ class Settler:
     async def flush(self, job: Claimed, effects: Effects, *, is_long: bool) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
         effects = self.runs.policy(job.run_id).committed(effects)
-        redact_notes(effects, self.secrets)
+        redact_notes(effects, self._masker(job))
         where = (job.id, job.attempt)
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
         self._key(job, effects)
@@ -78,6 +80,14 @@ class Settler:
         is_renewed = where in self._renewed
         self._renewed.discard(where)
         return is_renewed
+
+    def _masker(self, job: Claimed) -> Masker:
+        """What is written of a private source is hashed, too."""
+        masker = masker_for(self.secrets)
+        source = self.sources.get(job.source_id)
+        if source is None or not source.settings.private:
+            return masker
+        return PrivateMasker(masker, source.settings.key, job.key)
 
     def _load(self, job: Claimed, effects: Effects) -> None:
         if job.source_id in self.sources:
