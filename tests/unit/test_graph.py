@@ -15,6 +15,7 @@ from penstock.jobs.outcome import Failed, Succeeded
 from penstock.jobs.run import PlannedStage
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
+from penstock.pipeline.step import Follow
 from tests.unit.performing import attempt
 
 
@@ -286,14 +287,29 @@ def test_a_pipeline_without_source_text_has_a_version_too() -> None:
     assert typed_in(1).version == typed_in(1).version
 
 
-def test_a_step_that_waits_for_itself_is_told_how_to_follow() -> None:
+def test_a_step_that_lists_itself_feeds_itself_within_the_usual_bounds() -> None:
     pipeline = Pipeline("p")
 
     @pipeline.step(unit="run")
     def discover() -> None:
         return None
 
-    @pipeline.step(after=["discover", "crawl"], unit="page")
+    @pipeline.step(after=["discover", "crawl"], unit="page", key="url")
+    def crawl(page: Any) -> None:
+        return None
+
+    stage = pipeline.compile().stage("crawl")
+
+    assert stage is not None
+    assert stage.after == ("discover",)
+    assert [feed.stage for feed in stage.root.feeds] == ["crawl"]
+    assert stage.follow == Follow()
+
+
+def test_a_step_that_waits_for_itself_alone_is_told_how_to_follow() -> None:
+    pipeline = Pipeline("p")
+
+    @pipeline.step(after="crawl", unit="page")
     def crawl(page: Any) -> None:
         return None
 

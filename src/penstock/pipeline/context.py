@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from datetime import datetime
 from typing import Any, TypeVar, get_args
 
@@ -253,6 +261,29 @@ class Context:
 
         return feed_entries(self._fetch, url, announce=self._announce)
 
+    def links(
+        self,
+        response: Response,
+        *,
+        under: str | Sequence[str] = (),
+        without: str | Sequence[str] = (),
+        everywhere: bool = False,
+    ) -> list[str]:
+        """The links of an HTML page that lead to pages of the source, each once, normalised.
+
+        In scope are the site of the page, the source's own hosts and those of `fetch.hosts`; with
+        `everywhere`, any. `under` and `without` are beginnings of paths: `under="/products/"`.
+        """
+        from penstock.http.links import links_of
+        from penstock.http.links import under as chosen
+
+        self._attempt.guard()
+        found = links_of(response)
+        if not everywhere:
+            reach = self._attempt.source.reach
+            found = [url for url in found if reach.may_list(url, response.url)]
+        return list(chosen(found, _texts(under), _texts(without)))
+
     def _announce(self, page: str, changed: str) -> None:
         self._attempt.announce(Announced(page, changed))
 
@@ -499,6 +530,10 @@ class Context:
 
     def _bad(self, message: str) -> DataError:
         return DataError(f"step {self._step!r}: {message}")
+
+
+def _texts(given: str | Sequence[str]) -> Sequence[str]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 class PlainContext(Context):

@@ -411,7 +411,10 @@ def _node(step: Step, first: Step, ordered: list[Step], stage_of: dict[str, str]
         is_root=step is first,
         is_leaf=not after,
         fused=tuple(_node(each, first, ordered, stage_of) for each in fused),
-        feeds=tuple(Feed(each.name, step.name, key_of(each), each.priority) for each in fed),
+        feeds=tuple(
+            Feed(each.name, step.name, key_of(each), each.priority)
+            for each in (*fed, *((step,) if step.feeds_itself else ()))
+        ),
     )
 
 
@@ -442,4 +445,5 @@ def _configuration(step: Step) -> tuple[object, ...]:
     kind: tuple[object, ...] = ("windows",) if step.takes_windows else ()
     if step.follow is not None:
         kind = (*kind, "follow", step.follow.depth, step.follow.pages)
+        kind = (*kind, "itself") if step.feeds_itself else kind
     return (step.name, step.unit, step.is_stream, step.after, key, step.is_gather, *wants, *kind)

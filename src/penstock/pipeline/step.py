@@ -87,6 +87,8 @@ class Step:
     errors: Declared = ()
     takes_windows: bool = False
     follow: Follow | None = None
+    # What it yields is for itself, too.
+    feeds_itself: bool = False
 
     @property
     def is_root(self) -> bool:
@@ -99,6 +101,10 @@ def check_step(declared: Declaration) -> Step:
     after = _after(name, declared.after)
     unit = _unit(name, declared, bool(after))
     cpu, memory_mb = _resources(name, declared.resources)
+    # Alone after itself it would never begin: that is told as a circle.
+    feeds_itself = name in after and len(after) > 1
+    if feeds_itself:
+        after = tuple(each for each in after if each != name)
     takes_item, takes_ctx, invoke = _signature(name, declared.function)
     is_async = _is_async(declared.function)
     step = Step(
@@ -114,7 +120,7 @@ def check_step(declared: Declaration) -> Step:
         cpu=cpu,
         memory_mb=memory_mb,
         isolation=_isolation(name, declared.isolation, is_async),
-        stands_alone=_stands_alone(declared),
+        stands_alone=feeds_itself or _stands_alone(declared),
         takes_item=takes_item,
         takes_ctx=takes_ctx,
         is_async=is_async,
@@ -124,7 +130,8 @@ def check_step(declared: Declaration) -> Step:
         is_required=bool(declared.required),
         errors=declared_errors(f"step {name!r}", declared.errors),
         takes_windows=bool(declared.windows),
-        follow=_follow(name, declared.follow),
+        follow=_follow(name, declared.follow or feeds_itself),
+        feeds_itself=feeds_itself,
     )
     _check_place(step)
     return step
