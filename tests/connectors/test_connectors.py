@@ -17,9 +17,10 @@ from penstock.cli.entry import main
 from penstock.errors import ConfigError
 from penstock.settings import load_settings
 from penstock.settings.connector import BUILT_IN, find_connector
-from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
+from penstock.testing import RawResponse, ScriptedNetwork, Simulation, VirtualClock
 from tests.docs.pages import DOCS, blocks
 
+SITE = "https://example.com/"
 Written = Callable[[str], Path]
 
 
@@ -116,10 +117,17 @@ def test_the_examples_of_the_docs_run_on_the_demo_data(name: str, tmp_path: Path
 def read_demo_data(folder: Path) -> None:
     """Every source of a project finds the demo data of its connector at the place that it names."""
     settings = load_settings(folder)
+    pages: dict[str, str | bytes | RawResponse] = {}
     for source in settings.sources.values():
-        find_connector(source.connector).sample(folder / source.options.get("folder", "demo"))
+        target = folder / source.options.get("folder", "demo")
+        find_connector(source.connector).sample(target)
+        if source.connector == "feed":
+            pages[source.options["url"]] = (target / "feed.xml").read_text()
+        if source.connector == "web":
+            pages[SITE + "sitemap.xml"] = f"<urlset><url><loc>{SITE}a</loc></url></urlset>"
+            pages |= {SITE: "<a href='/a'>a</a>", f"{SITE}a": "a", f"{SITE}docs/": "b"}
     with Project(settings) as project:
-        network = ScriptedNetwork.of_pages({})
+        network = ScriptedNetwork.of_pages(pages)
         with Simulation(project, network, seed=1, clock=VirtualClock()) as simulation:
             runs = [project.run(key) for key in settings.sources]
             simulation.run()

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 import msgspec
 
 from penstock.errors import ConfigError
+from penstock.http.lastmod import FINGERPRINT
 from penstock.settings.connector import ConnectorKeys
 
 if TYPE_CHECKING:
+    from penstock.jobs.effects.pages import KnownPage
     from penstock.pipeline.context import Context
 
 # absent: what a complete listing does not have is deleted. asked: it is read once more, which tells.
@@ -25,8 +27,9 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that can be read. `address` is what its bytes are stored by, unique among all sources.
 
     With the same `fingerprint` as when it was read last, an incremental run does not read it. Up to its
-    first dot it is equal for equal content, such as a size: by that, renamed items are looked for. `about`
-    is whatever `read` needs besides, as JSON has it.
+    first dot it is equal for equal content, such as a size: by that, renamed items are looked for. Instead of
+    a fingerprint it may have `changed`, a date in the place's own words. `about` is whatever `read` needs
+    besides, as JSON has it.
     """
 
     key: str
@@ -36,6 +39,12 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True):
     is_deleted: bool = False
     moved_from: str = ""
     moved_to: str = ""
+    changed: str = ""
+
+    @property
+    def announced(self) -> str:
+        """What is remembered of it before it is read."""
+        return self.changed or FINGERPRINT + self.fingerprint
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -128,8 +137,8 @@ class Connector(ABC, Generic[K]):
         """What is there. `cursors` are the checkpoints of all partitions as the last run left them."""
 
     @abstractmethod
-    def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Item]:
-        """One item: its documents, and further items that it leads to.
+    def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Item | Checkpoint]:
+        """One item: its documents, further items that it leads to, and what is to be remembered.
 
         Bytes come from `ctx.fetch` or `ctx.capture`, which store them first and serve replays.
         """
@@ -142,9 +151,9 @@ class Connector(ABC, Generic[K]):
         """The key of the item at an address."""
         return address
 
-    def about_again(self, announced: str) -> dict[str, Any]:
-        """What `read` needs of a known item that no listing has; `announced` is what was last."""
-        return {}
+    def again(self, key: str, page: KnownPage) -> Item:
+        """A known item that the listing does not have, to be asked for once more."""
+        return Item(key, page.url)
 
     async def digest(self, ctx: Context, item: Item) -> str:
         """The SHA-256 of an item's bytes, to recognise it under another name."""

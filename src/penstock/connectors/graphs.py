@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.connectors.contract import Connector, Document, Gone, Item, Place
+from penstock.connectors.contract import Checkpoint, Connector, Document, Gone, Item, Place
 from penstock.connectors.listing import Listing, knowledge_of
 from penstock.errors import ConfigError, PipelineError
+from penstock.jobs.effects import Announced
 from penstock.jobs.outcome import Skip
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.loader import load_graph, load_pipeline
@@ -95,7 +96,9 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
         try:
             async for found in made.read(ctx, wanted):
                 if isinstance(found, Item):
-                    ctx.follow(msgspec.to_builtins(found))
+                    _follow(ctx, found)
+                elif isinstance(found, Checkpoint):
+                    ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
                 else:
                     yield _shaped(found, wanted)
         except Gone as gone:
@@ -123,6 +126,12 @@ def _made(name: str, source: str, root: str, options: bytes) -> Connector[Any]:
     connector: type[Connector[Any]] = find_connector(name)
     settings = msgspec.json.decode(options, type=connector.Settings)
     return connector(settings, Place(source, Path(root)))
+
+
+def _follow(ctx: Context, item: Item) -> None:
+    """Announced first: what is as it was is not even asked for."""
+    ctx.in_progress.announce(Announced(item.address, item.announced))
+    ctx.follow(msgspec.to_builtins(item))
 
 
 def _shaped(document: Document, item: Item) -> dict[str, Any]:

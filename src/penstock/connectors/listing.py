@@ -90,7 +90,7 @@ class Listing:
         batch, self._batch = self._batch, []
         self.found += len(batch)
         for item in batch:
-            self._attempt.announce(Announced(item.address, FINGERPRINT + item.fingerprint))
+            self._attempt.announce(Announced(item.address, item.announced))
         if not batch or not self._attempt.run.policy.skips_unchanged:
             known: dict[str, KnownPage] = {}
         else:
@@ -113,7 +113,7 @@ class Listing:
             and page.done_version == self._attempt.source.version
             and page.done_run_id != self._attempt.job.run_id
             and page.done_parts == 1
-            and is_older(FINGERPRINT + item.fingerprint, page.done_announced, page.done_at or 0.0)
+            and is_older(item.announced, page.done_announced, page.done_at or 0.0)
         )
 
     async def _may_be_renamed(self) -> bool:
@@ -169,7 +169,7 @@ class Listing:
     def _missing(self, page: KnownPage, moved: dict[str, str]) -> Item:
         key = self._connector.key_of(page.url)
         if self._connector.deletions == "asked":
-            return Item(key, page.url, about=self._connector.about_again(page.announced))
+            return self._connector.again(key, page)
         self.deleted += 1
         return Item(key, page.url, is_deleted=True, moved_to=moved.get(key, ""))
 

@@ -78,8 +78,8 @@ def _entry(row: Row, fields: dict[str, list[Field]], base: str) -> Entry:
         "url": url,
         "title": _first(fields, "title", "dc:title"),
         "id": identity or url,
-        "published": _moment(published or _updated(fields)),
-        "updated": _moment(_updated(fields)),
+        "published": moment(published or _updated(fields)),
+        "updated": moment(_updated(fields)),
         "summary": _first(fields, "description", "summary", "content", "content:encoded"),
     }
 
@@ -111,10 +111,10 @@ def _link(fields: dict[str, list[Field]], base: str) -> str | None:
     if found is None:
         guids = fields.get("guid", ())
         found = next((f.text for f in guids if f.attributes.get("isPermaLink") != "false"), None)
-    return _absolute(base, found) if found else None
+    return absolute(base, found) if found else None
 
 
-def _absolute(base: str, link: str) -> str | None:
+def absolute(base: str, link: str) -> str | None:
     try:
         url = urljoin(base, link.strip()) if len(link) <= MAX_URL else ""
     except ValueError:
@@ -122,7 +122,7 @@ def _absolute(base: str, link: str) -> str | None:
     return url if url.lower().startswith(("http://", "https://")) else None
 
 
-def _moment(text: str | None) -> str | None:
+def moment(text: str | None) -> str | None:
     """A date of either kind as ISO in UTC; None if it is no date."""
     if text is None or len(text) > LONGEST:
         return None

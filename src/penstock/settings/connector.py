@@ -12,7 +12,11 @@ from penstock.settings.declaration import Keys, Usual, about, names_of
 
 GROUP = "penstock.connectors"
 # Named by text: the settings know that there are connectors, and nothing of what they do.
-BUILT_IN: dict[str, str] = {"files": "penstock.connectors.files:Files"}
+BUILT_IN: dict[str, str] = {
+    "files": "penstock.connectors.files:Files",
+    "feed": "penstock.connectors.feed:Feed",
+    "web": "penstock.connectors.web:Web",
+}
 
 
 class ConnectorKeys(Keys, frozen=True):

@@ -43,7 +43,8 @@ def _read_pattern(entry: Entry, path: str) -> str:
     return pattern
 
 
-def _read_patterns(entry: Entry, path: str) -> tuple[str, ...]:
+def read_patterns(entry: Entry, path: str) -> tuple[str, ...]:
+    """A list of patterns of paths."""
     found: tuple[str, ...] = read_names(entry, path, "patterns", _read_pattern)
     return found
 
@@ -59,13 +60,13 @@ class FilesKeys(ConnectorKeys, frozen=True, kw_only=True):
     folder: Annotated[str, about("the folder, relative to penstock.yaml")]
     include: Annotated[
         tuple[str, ...],
-        Reads(_read_patterns, texts_schema),
+        Reads(read_patterns, texts_schema),
         about('files to read, such as `["*.md", "reports/**"]`, in the syntax of ignore files'),
         Usual("all"),
     ] = ()
     exclude: Annotated[
         tuple[str, ...],
-        Reads(_read_patterns, texts_schema),
+        Reads(read_patterns, texts_schema),
         about("files and folders that are left out, in the same syntax"),
         Usual("none"),
     ] = ()

@@ -1,0 +1,200 @@
+"""The connector `web`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from penstock.connectors.contract import Connector, Document, Gone, Item
+from penstock.connectors.files.connector import read_patterns
+from penstock.connectors.formats.kinds import kind_of, parse
+from penstock.connectors.web.links import Reach, Scope, canonical, trap_of
+from penstock.http.failures import FetchError
+from penstock.http.sitemap import Strangers, sitemap_urls
+from penstock.settings.connector import ConnectorKeys
+from penstock.settings.declaration import Reads, Usual, about, between
+from penstock.settings.document import Entry
+from penstock.settings.kinds import read_names, texts_schema
+from penstock.settings.section import Section, read_text
+
+if TYPE_CHECKING:
+    from penstock.http.response import Response
+    from penstock.jobs.effects.pages import KnownPage
+    from penstock.pipeline.context import Context
+
+GONE = (404, 410)
+_DEPTH = "depth:"
+
+
+def _read_url(entry: Entry, path: str) -> str:
+    url = read_text(entry, path)
+    if not url.lower().startswith(("http://", "https://")):
+        raise entry.error(path, "must be an address such as https://example.com/")
+    return url
+
+
+def _read_urls(entry: Entry, path: str) -> tuple[str, ...]:
+    found: tuple[str, ...] = read_names(entry, path, "addresses", _read_url)
+    return found
+
+
+class WebKeys(ConnectorKeys, frozen=True, kw_only=True):
+    """The pages of a site: by a sitemap, by links from a page, or from a list."""
+
+    url: Annotated[
+        str | None,
+        Reads(_read_url, lambda _: {"type": "string", "minLength": 1}),
+        about("a page to begin with; its links are followed"),
+        Usual("none"),
+    ] = None
+    sitemap: Annotated[
+        str | None,
+        Reads(_read_url, lambda _: {"type": "string", "minLength": 1}),
+        about("a sitemap, or an index of sitemaps"),
+        Usual("none"),
+    ] = None
+    urls: Annotated[
+        tuple[str, ...], Reads(_read_urls, texts_schema), about("a list of pages"), Usual("none")
+    ] = ()
+    depth: Annotated[int, between(0, 100), about("how many links away from `url`")] = 3
+    max_pages: Annotated[
+        int,
+        between(1, 10_000_000),
+        about("pages of one run; the rest is left out, and the run says so"),
+    ] = 10_000
+    scope: Annotated[
+        Scope,
+        about(
+            "links that are followed: on the same `host`, below the same path (`prefix`), or also on hosts "
+            "below it (`domain`, which needs `fetch.hosts`)"
+        ),
+    ] = "host"
+    include: Annotated[
+        tuple[str, ...],
+        Reads(read_patterns, texts_schema),
+        about('paths of pages to read, such as `["/products/**"]`, in the syntax of ignore files'),
+        Usual("all"),
+    ] = ()
+    exclude: Annotated[
+        tuple[str, ...],
+        Reads(read_patterns, texts_schema),
+        about("paths of pages that are left out, in the same syntax"),
+        Usual("none"),
+    ] = ()
+
+    @classmethod
+    def refuse(cls, at: Section) -> None:
+        if not any(at.has(name) for name in ("url", "sitemap", "urls")):
+            raise at.error("url", "is missing; name a url, a sitemap or urls")
+
+
+class Web(Connector[WebKeys]):
+    """Pages of a site, each with its main text, links and structured data (JSON-LD, microdata, OpenGraph).
+
+    A page that its sitemap says is unchanged is not asked for; others by ETag and content.
+    """
+
+    name = "web"
+    summary = "the pages of a site, by its sitemap, by links, or from a list"
+    Settings = WebKeys
+    deletions = "asked"
+
+    def bounds(self) -> tuple[int, int]:
+        return max(1, self.settings.depth + 1), self.settings.max_pages
+
+    async def discover(self, ctx: Context, cursors: Mapping[str, Any]) -> AsyncIterator[Item]:
+        for url in self.settings.urls:
+            yield Item(canonical(url), canonical(url))
+        if self.settings.sitemap is not None:
+            async for item in self._listed(ctx, self.settings.sitemap):
+                yield item
+        if self.settings.url is not None:
+            yield self._linked(canonical(self.settings.url), 0)
+
+    async def _listed(self, ctx: Context, sitemap: str) -> AsyncIterator[Item]:
+        """The pages of the sitemap that are meant."""
+        changes: dict[str, str] = {}
+        strangers = Strangers(ctx.source.reach.may_list)
+
+        async def get(url: str, **_: Any) -> Response:
+            return await ctx.fetch(url, missing="fail")
+
+        walk = sitemap_urls(
+            get, sitemap, announce=changes.__setitem__, strangers=strangers, note=ctx.note
+        )
+        reach = Reach(sitemap, "domain", self.settings.include, self.settings.exclude)
+        async for page in walk:
+            changed = changes.pop(page, "")
+            url = canonical(page)
+            if reach.holds(url):
+                yield Item(url, url, changed=changed)
+        if strangers.count:
+            ctx.note(strangers.words())
+
+    async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Item]:
+        try:
+            response = await ctx.fetch(item.address, missing="fail")
+        except FetchError as error:
+            if error.status in GONE:
+                raise Gone(f"status {error.status}") from None
+            raise
+        content_type = response.headers.get("content-type", "")
+        kind = kind_of(item.address.partition("?")[0], response.body, content_type)
+        parsed = await ctx.in_thread(
+            lambda: parse(kind, response.body, url=response.url, content_type=content_type)
+        )
+        meta = dict(parsed.meta)
+        if response.url != item.address:
+            meta["url"] = response.url
+        depth = item.about.get("depth")
+        if self.settings.url is not None and depth is not None and depth < self.settings.depth:
+            traps: Counter[str] = Counter()
+            for link in self._followed(ctx, parsed.links, traps):
+                yield self._linked(link, depth + 1)
+            if traps:
+                meta["links_left_out"] = dict(traps)
+        yield Document(
+            key=item.key,
+            kind=parsed.kind,
+            title=parsed.title,
+            text=parsed.text,
+            meta=meta,
+            links=parsed.links,
+            data=parsed.data,
+            fingerprint=response.content_hash,
+        )
+
+    def _followed(self, ctx: Context, links: list[str], traps: Counter[str]) -> list[str]:
+        """Of the links of a page: those that are followed, in one spelling; the rest is counted by why."""
+        start = self.settings.url or ""
+        reach = Reach(start, self.settings.scope, self.settings.include, self.settings.exclude)
+        year = datetime.fromtimestamp(ctx.now(), UTC).year
+        found: dict[str, None] = {}
+        for link in links:
+            try:
+                url = canonical(link)
+            except ValueError:
+                continue
+            if not reach.holds(url):
+                continue
+            if trap := trap_of(url, year):
+                traps[trap] += 1
+            else:
+                found[url] = None
+        return list(found)
+
+    def _linked(self, url: str, depth: int) -> Item:
+        # Remembered with its depth: in a later run, links of a known page are followed from there.
+        return Item(url, url, changed=f"{_DEPTH}{depth}", about={"depth": depth})
+
+    def again(self, key: str, page: KnownPage) -> Item:
+        depth = page.announced.removeprefix(_DEPTH)
+        if page.announced.startswith(_DEPTH) and depth.isdecimal():
+            return self._linked(page.url, int(depth))
+        return Item(key, page.url)
+
+    @classmethod
+    def example(cls) -> dict[str, Any]:
+        return {"sitemap": "https://example.com/sitemap.xml"}
