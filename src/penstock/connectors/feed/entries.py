@@ -82,7 +82,7 @@ def read_entries(body: bytes, base: str) -> Entries:
     except BadXml:
         rows, broken = _mended(body)
     if broken and not rows:
-        raise BadData(f"none of its {broken} entries can be read", cause="no feed")
+        raise BadData("none of its entries can be read", cause="no feed")
     found = [_entry(row, base) for row in rows[:MOST_ENTRIES]]
     return Entries(entries=found, broken=broken, ttl_s=_ttl_s(body))
 
