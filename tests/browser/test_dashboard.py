@@ -57,6 +57,7 @@ class Dashboard:
         """Every page, of things that are there."""
         return [
             *("/", "/sources", "/sources/shop", f"/sources/{quote(HOSTILE_SOURCE, safe='')}"),
+            "/configuration?source=shop",
             *("/sources/prices", "/sources/broken", "/runs", f"/runs/{self.failed_run}"),
             *(f"/runs/{self.backfill}", f"/runs/{self.replay}", "/events", "/schedules"),
             *(f"/jobs/{self.failed_job}", f"/jobs/{self.page_job}"),
