@@ -34,6 +34,7 @@ async def read(item, ctx):
     ctx.note(f"reading {item['url']} of /home/me/notes/{item['name']}.md")
     if item["name"] == "broken-heart":
         await ctx.fetch(item["url"])
+    await ctx.fetch("https://inside.example/notes/open-page")
     ctx.save("note", key=item["name"], data={"text": "dear"})
 """
 
@@ -85,6 +86,21 @@ def test_records_of_a_private_source_are_shown_only_where_they_are_asked_for(
     assert "dear" not in capsys.readouterr().out
     assert main(["records", "note", "--json", "--include-private", *folder]) == 0
     assert "dear-diary" in capsys.readouterr().out
+
+
+def test_page_of_a_private_source_is_shown_only_where_it_is_asked_for(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [page] = project.pages.list("https://inside.example/notes/open-page")
+
+    with pytest.raises(Refused, match="private source"):
+        project.pages.read(page)
+
+    assert project.pages.read(page, include_private=True).body == b"hi"
+    command = ["page", page.url, "--project", str(tmp_path)]
+    assert main(command) == 7
+    assert "hi" not in capsys.readouterr().out
+    assert main([*command, "--include-private"]) == 0
 
 
 def test_hook_gets_counts_of_a_private_source_and_no_texts() -> None:

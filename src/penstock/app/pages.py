@@ -44,9 +44,23 @@ class Pages(Noun):
             raise UsageError(f"there is no snapshot {snapshot}", code="no_snapshot")
         return snapshot_view(row)
 
-    def read(self, page: SnapshotView) -> Response:
-        """A page with its body."""
+    def read(self, page: SnapshotView, *, include_private: bool = False) -> Response:
+        """A page with its body; that of a private source only with `include_private`."""
+        if not include_private and self._is_private(page):
+            raise Refused(
+                "this page is of a private source",
+                "its content is shown only where private sources are included",
+                code="page_private",
+            )
         return self._project.read_page(SnapshotRow(**msgspec.structs.asdict(page)))
+
+    def _is_private(self, page: SnapshotView) -> bool:
+        """Whether its source is private; a page whose run is gone may be, where there is such a source."""
+        private = self._project.settings.private_sources
+        if not private:
+            return False
+        found = self._store.runs.get(page.run_id)
+        return found is None or found.source in private
 
     def try_(
         self,

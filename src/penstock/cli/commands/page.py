@@ -44,6 +44,9 @@ def register(commands: Commands) -> None:
         help="write the body to a new file, unchanged, readable by you alone",
     )
     parser.add_argument("--headers", action="store_true", help="leave out the body")
+    parser.add_argument(
+        "--include-private", action="store_true", help="also a page of a private source"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -55,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     out: Output = args.out
     with opened(args) as project:
         pages = _pages(project, args.target)
-        response = project.pages.read(pages[0])
+        response = project.pages.read(pages[0], include_private=args.include_private)
     if args.output is not None:
         _write(Path(args.output), response.body)
     if args.json:
