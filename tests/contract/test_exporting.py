@@ -91,6 +91,9 @@ def test_manifest_says_what_the_file_holds_and_where_the_next_export_begins(
         == json.loads(Path(f"{second}.manifest.json").read_text())["versions_sha256"]
     )
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    events = project.journal.list(kind="records.exported").items
+    assert [event.detail for event in events][-1] == f"2 records of product to {first}"
+    assert len(events) == 3
 
 
 def test_removed_record_is_exported_as_removed_and_without_its_data(

@@ -119,6 +119,7 @@ class Records(Noun):
         include_private: bool = False,
         overwrite: bool = False,
         on_progress: Callable[[int], None] = lambda records: None,
+        actor: str | None = None,
     ) -> ManifestView:
         """Write a collection to a file or an object of a bucket, with a manifest beside it.
 
@@ -129,10 +130,8 @@ class Records(Noun):
         """
         from penstock.app.record_export.export import Request, export
 
-        asked = Request(
-            collection, str(to), format, since, run, include_private, overwrite, on_progress
-        )
-        return export(self._project, asked)
+        about = (since, run, include_private, overwrite, on_progress, who(actor))
+        return export(self._project, Request(collection, str(to), format, *about))
 
     def to_arrow(
         self,

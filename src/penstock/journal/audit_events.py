@@ -44,4 +44,30 @@ class RecordForgotten(Event, frozen=True, omit_defaults=True):
         return with_reason(said, self.reason)
 
 
-EVENTS = (RecordForgotten,)
+class RecordsExported(Event, frozen=True, omit_defaults=True):
+    """A person had records written to a file or a bucket; `private` if those of private sources, too."""
+
+    kind: ClassVar[str] = "records.exported"
+    by: ClassVar[str] = "an operator"
+
+    collection: str
+    format: str
+    to: str
+    records: int = 0
+    deletions: int = 0
+    cursor: str = ""
+    since: str | None = None
+    of_run: int | None = None
+    private: bool = False
+
+    def sentence(self) -> str:
+        what = f"{count(self.records, 'record')} of {self.collection}"
+        removed = f" and {count(self.deletions, 'deletion')}" if self.deletions else ""
+        private = ", private sources included" if self.private else ""
+        return f"{what}{removed} to {self.to}{private}"
+
+
+EVENTS = (
+    RecordForgotten,
+    RecordsExported,
+)

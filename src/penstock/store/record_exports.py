@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from penstock.journal.audit_events import RecordsExported
+from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
 from penstock.store.rows import RecordRow
 
@@ -50,6 +52,13 @@ class RecordExports(Noun):
     def cursor(self, token: str) -> ExportCursor | None:
         seen = self._db.value("export_cursor", token=token)
         return None if seen is None else ExportCursor(token, seen)
+
+    def note(self, event: RecordsExported, actor: str) -> None:
+        """Write down that an export is in place."""
+        with self._db.writing() as now:
+            ledger = Ledger(self._db, now)
+            ledger.journal(event, actor=actor)
+            ledger.write()
 
     def untraced_writers(self) -> list[str]:
         """Workers whose code does not say when it wrote a record."""

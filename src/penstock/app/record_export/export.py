@@ -22,6 +22,7 @@ from penstock.app.record_export.targets import Target, target_of
 from penstock.app.views.record_exports import ColumnView, ManifestView
 from penstock.clock import iso
 from penstock.errors import Refused, UsageError
+from penstock.journal.audit_events import RecordsExported
 from penstock.schemas.infer import schema_of
 from penstock.settings.secrets import redact_within
 from penstock.version import __version__
@@ -49,6 +50,7 @@ class Request:
     include_private: bool = False
     overwrite: bool = False
     on_progress: Callable[[int], None] = lambda records: None
+    actor: str = ""
 
 
 def export(project: Nouns, asked: Request) -> ManifestView:
@@ -80,7 +82,7 @@ def export(project: Nouns, asked: Request) -> ManifestView:
                 raise
             progress = spool.begin(wanted, project.connection.record_exports.begin().token)
         _read(project, spool, progress, since, asked)
-        return _finish(project, spool, progress, target, is_resumed)
+        return _finish(project, spool, progress, target, asked.actor, is_resumed)
 
 
 def known_cursor(project: Nouns, text: str) -> ExportCursor:
@@ -159,14 +161,34 @@ def _line(row: RecordRow) -> dict[str, Any]:
 
 
 def _finish(
-    project: Nouns, spool: Spool, progress: Progress, target: Target, is_resumed: bool
+    project: Nouns,
+    spool: Spool,
+    progress: Progress,
+    target: Target,
+    actor: str,
+    is_resumed: bool,
 ) -> ManifestView:
     columns = columns_of(progress.shape, progress.records + progress.deletions)
     made = _made(spool, progress, columns)
     manifest = _manifest(project, progress, columns, target, made)
     target.place(made, msgspec.json.format(msgspec.json.encode(manifest.as_json()), indent=2))
+    project.connection.record_exports.note(_event(progress.wanted, manifest), actor)
     spool.drop()
     return msgspec.structs.replace(manifest, is_resumed=True) if is_resumed else manifest
+
+
+def _event(wanted: Wanted, made: ManifestView) -> RecordsExported:
+    return RecordsExported(
+        collection=made.collection,
+        format=made.format,
+        to=made.to,
+        records=made.records,
+        deletions=made.deletions,
+        cursor=made.cursor,
+        since=made.since,
+        of_run=made.run,
+        private=wanted.include_private,
+    )
 
 
 def _made(spool: Spool, progress: Progress, columns: Columns) -> Path:
