@@ -32,7 +32,8 @@ class IdempotencyKeys:
     """The keys that one server has in its hands. Many threads use it.
 
     An act that was done is never done again for its key. One that was refused, or that failed with the
-    database, has changed nothing: its key is free. If a server is killed in the middle of an act, nobody
+    database, has changed nothing: its key is free. (A connection that breaks while it commits is taken for a
+    failure, although the server may have committed.) If a server is killed in the middle of an act, nobody
     knows how far it came; its key is refused until it expires.
     """
 
