@@ -31,7 +31,7 @@ def discover(ctx):
 
 @notes.step(after="discover", unit="page", key="name")
 async def read(item, ctx):
-    ctx.note(f"reading {item['url']} of /home/me/notes/{item['name']}.md")
+    ctx.note(f"reading {item['url']} of /srv/me/notes/{item['name']}.md")
     if item["name"] == "broken-heart":
         await ctx.fetch(item["url"])
     await ctx.fetch("https://inside.example/notes/open-page")
@@ -66,7 +66,7 @@ def test_journal_has_no_address_path_or_key_of_a_private_source(project: Project
 
     assert len(failed) == 1
     assert "reading #" in told
-    for content in ("dear-diary", "broken-heart", "inside.example/notes", "/home/me"):
+    for content in ("dear-diary", "broken-heart", "inside.example/notes", "/srv/me"):
         assert content not in told
 
 
