@@ -19,6 +19,7 @@ GROUPS = {
     "run - bring data in": {
         "init": Command("init", "create a project with a first pipeline"),
         "demo": Command("demo", "ingest a bundled demo site"),
+        "add": Command("add", "add a source for a URL or a folder"),
         "connectors": Command("connectors", "what can be read without code"),
         "run": Command("run", "run sources in the foreground"),
         "backfill": Command("backfill", "fetch a source's history"),

@@ -34,3 +34,22 @@ class ConnectorDetail(ConnectorView, frozen=True, kw_only=True):
     retry: str
     keys: list[ConnectorKeyView]
     example: dict[str, Any]
+
+
+class SampleView(View, frozen=True, kw_only=True):
+    """A document that a source would bring."""
+
+    key: str
+    title: str
+    text: str
+
+
+class AddedView(View, frozen=True, kw_only=True):
+    """A source that was added, or would be: what it was recognised by, its keys, and its first documents."""
+
+    source: str
+    connector: str
+    keys: dict[str, Any]
+    why: str
+    samples: list[SampleView]
+    is_written: bool

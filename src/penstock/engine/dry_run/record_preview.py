@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from penstock.jobs.effects import Save
@@ -27,6 +29,10 @@ class RecordPreview:
     def changes(self) -> list[RecordChange]:
         """One for each record that was saved, also where that changes nothing."""
         return list(self._changed.values())
+
+    def saved(self) -> list[dict[str, Any]]:
+        """The data of each record as it would be."""
+        return [msgspec.json.decode(data) for data, _ in self._saved.values()]
 
     def save(self, save: Save) -> None:
         """As a turn would: over what is there, and over what was saved before it."""

@@ -22,6 +22,7 @@ from penstock.http.network import Network
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Outcome, Skipped, Succeeded
+from penstock.jobs.run import NO_OPTIONS, RunOptions
 from penstock.pipeline.attempt import StepRun
 from penstock.pipeline.graph import Graph
 from penstock.project import Project
@@ -67,6 +68,30 @@ def try_page(
     return asyncio.run(run())
 
 
+def sample_source(project: Project, name: str, pages: int, network: Network | None = None) -> Tried:
+    """Begin a run of a source and perform its first pages, without writing anything."""
+    source = project.source(name)
+    graph = project.graph(source)
+    [first, *_] = graph.stages
+    options = RunOptions(pages=pages)
+
+    async def run() -> Tried:
+        tried = Tried(source.key, first.name, None)
+        clock = SyncedClock(project.clock)
+        fetcher, threads = open_fetcher(project, clock, network), Threads(1)
+        services = DryServices(project, source, tried, fetcher, is_offline=False)
+        performer = Performer(clock=clock, services=services, threads=threads)
+        try:
+            dry_run = DryRun(project, source, graph, tried, services, performer, True, options)
+            await dry_run.perform_first(NewJob(first.name, "root", b"null"), pages)
+        finally:
+            await fetcher.close()
+            threads.close()
+        return tried
+
+    return asyncio.run(run())
+
+
 class DryRun:
     """The jobs of one dry run, one after the other."""
 
@@ -79,7 +104,9 @@ class DryRun:
         services: DryServices,
         performer: Performer,
         has_timeouts: bool,
+        options: RunOptions = NO_OPTIONS,
     ) -> None:
+        self._options = options
         self._project = project
         self._source = source
         self._graph = graph
@@ -98,6 +125,14 @@ class DryRun:
         self._tried.changes = [change for change in changes if change.kind != "same"]
         for change in changes:
             self._tried.totals.count(change)
+
+    async def perform_first(self, root: NewJob, pages: int) -> None:
+        """What begins a run, and the first pages that it finds."""
+        found = await self._perform(root, 1)
+        for number, job in enumerate(found[:pages], 2):
+            for child in await self._perform(job, number):
+                self._tried.enqueued.setdefault(child.stage, []).append(child.key)
+        self._tried.saved = self._preview.saved()
 
     async def _perform_each(self, start: Start) -> None:
         queue = deque([NewJob(start.stage.name, start.key, start.item, snapshot=start.snapshot)])
@@ -125,7 +160,7 @@ class DryRun:
         )  # fmt: skip
         work = Work(
             claimed, config.stage, config.graph, config.source,
-            StepRun(0, pipeline_version=config.source.version),
+            StepRun(0, options=self._options, pipeline_version=config.source.version),
             config.timeout_s if self._has_timeouts else inf,
         )  # fmt: skip
         ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()

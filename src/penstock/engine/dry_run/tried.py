@@ -50,6 +50,8 @@ class Tried:
     # Pages that would be enqueued, by stage.
     enqueued: dict[str, list[str]] = field(default_factory=dict)
     is_cut: bool = False
+    # Of a sample: the data of the records that would be saved.
+    saved: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def failed(self) -> list[TriedJob]:

@@ -1,0 +1,122 @@
+"""`penstock add`: from an address or a folder to a source that works."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli import exits
+from penstock.cli.parser import Commands, add_command, add_json
+from penstock.errors import ConfigError, Refused, UsageError
+
+if TYPE_CHECKING:
+    from penstock.app.views.connectors import AddedView
+    from penstock.cli.render.output import Output
+
+DESCRIPTION = """\
+Look at an address or a folder, recognise what it is (a site with a sitemap, a page with links, a feed, a
+folder of files), read a sample of it, and write a source with the right connector into penstock.yaml.
+Comments and all other lines stay as they are; a folder without a penstock.yaml gets one. Nothing is written
+if the sample can't be read."""
+EXAMPLES = """\
+  penstock add acme.com
+  penstock add https://acme.com/feed.xml --name news
+  penstock add ./notes --set 'include=["*.md"]'
+  penstock add acme.com --dry-run --json
+  penstock add --demo feed"""
+
+
+def register(commands: Commands) -> None:
+    parser = add_command(commands, "add", DESCRIPTION, EXAMPLES)
+    parser.add_argument("target", nargs="?", default="", metavar="URL|FOLDER", help="what to read")
+    parser.add_argument("--name", default="", metavar="NAME", help="name of the source")
+    parser.add_argument(
+        "--connector", default="", metavar="NAME", help="do not guess: use this one"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the source (repeatable)",
+    )
+    parser.add_argument(
+        "--demo", default="", metavar="CONNECTOR", help="add demo data of a connector"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show the sample, write nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from penstock.app import adding
+
+    if not (args.target or args.demo or args.connector):
+        raise UsageError("add what? A URL or a folder", "penstock add acme.com")
+    wish = adding.Wish(args.target, args.name, args.connector, args.demo, _keys(args.set))
+    folder = _folder(args.project)
+    proposal = adding.propose(folder, wish)
+    asks = sys.stdin.isatty() and not (args.yes or args.json or args.dry_run)
+    found = adding.add(folder, proposal, dry_run=args.dry_run or asks)
+    if args.json:
+        args.out.json(found.as_json())
+        return exits.DONE
+    _tell(found, args.out)
+    if asks:
+        _ask(args.out)
+        found = adding.add(folder, proposal)
+    if found.is_written:
+        args.out.line(f"Wrote {found.source} into {folder / 'penstock.yaml'}. Then:")
+        args.out.line(f"  penstock run {found.source}")
+        args.out.line(f"  penstock records {found.keys.get('collection', found.source)}")
+    return exits.DONE
+
+
+def _folder(named: str | None) -> Path:
+    """The project that is meant; without one, this folder becomes one."""
+    from penstock.app import config
+
+    if named is not None:
+        return Path(named)
+    try:
+        return config.find().parent
+    except ConfigError as error:
+        if error.code != "no_project":
+            raise
+        return Path.cwd()
+
+
+def _keys(said: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in said:
+        name, equals, text = each.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {each!r} is not KEY=VALUE")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def _ask(out: Output) -> None:
+    out.stderr.write("Write it? [Y/n] ")
+    out.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
+        raise Refused("nothing was written")
+
+
+def _tell(found: AddedView, out: Output) -> None:
+    out.line(f"{found.source}: {found.why}, read by the connector {found.connector}")
+    for key, value in found.keys.items():
+        out.line(f"  {key}: {value if isinstance(value, str) else out.as_json(value)}")
+    out.line()
+    out.line("What would come:")
+    for each in found.samples:
+        out.line(f"  {each.key}  {each.title}")
+        out.line(f"      {each.text}")
+    out.line()

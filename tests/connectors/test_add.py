@@ -1,0 +1,133 @@
+"""`penstock add`: from an address or a folder to a source that works."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.app import Project, adding
+from penstock.cli.entry import main
+from penstock.connectors.feed.connector import DEMO
+from penstock.errors import Refused, UsageError
+from penstock.settings import load_settings
+from penstock.settings.insertion import with_source
+from penstock.testing import ScriptedNetwork, answer
+
+SITE = "https://acme.example"
+SITEMAP = f"<urlset><url><loc>{SITE}/a</loc></url></urlset>"
+
+
+def proposed(folder: Path, target: str, pages: dict[str, Any]) -> adding.Proposal:
+    return adding.propose(folder, adding.Wish(target), ScriptedNetwork.of_pages(pages))
+
+
+def test_an_address_is_recognised_by_what_is_there(tmp_path: Path) -> None:
+    for target, pages, connector, keys in (
+        (f"{SITE}/feed.xml", {f"{SITE}/feed.xml": DEMO}, "feed", {"url": f"{SITE}/feed.xml"}),
+        (f"{SITE}/map.xml", {f"{SITE}/map.xml": SITEMAP}, "web", {"sitemap": f"{SITE}/map.xml"}),
+        (
+            "acme.example",
+            {SITE: "<p>hi", f"{SITE}/": "<p>hi", f"{SITE}/sitemap.xml": SITEMAP},
+            "web",
+            {"sitemap": f"{SITE}/sitemap.xml"},
+        ),
+        (
+            f"{SITE}/docs/",
+            {f"{SITE}/docs/": "<p>hi"},
+            "web",
+            {"url": f"{SITE}/docs/", "scope": "prefix"},
+        ),
+    ):
+        found = proposed(tmp_path, target, pages)
+        assert (found.connector, found.keys) == (connector, keys), target
+
+
+def test_what_no_connector_reads_is_refused_in_one_line(tmp_path: Path) -> None:
+    data = answer('{"a": 1}', headers={"Content-Type": "application/json"})
+    with pytest.raises(Refused, match="is application/json: no connector reads that"):
+        proposed(tmp_path, f"{SITE}/api", {f"{SITE}/api": data})
+    with pytest.raises(Refused, match="status 404"):
+        proposed(tmp_path, f"{SITE}/nothing", {})
+    with pytest.raises(UsageError, match="neither a folder or file"):
+        proposed(tmp_path, "no such place", {})
+
+
+def test_the_source_is_added_with_a_sample_and_every_comment_stays(tmp_path: Path) -> None:
+    before = (
+        "# my project\nproject: p\nsources:\n    # the first\n    one: {pipeline: 'a:b'}  # x\n\n"
+        "# the end\n"
+    )
+    (tmp_path / "penstock.yaml").write_text(before)
+    pages = {f"{SITE}/feed.xml": DEMO}
+    proposal = proposed(tmp_path, f"{SITE}/feed.xml", pages)
+    network = ScriptedNetwork.of_pages({**pages})
+    tried = adding.add(tmp_path, proposal, dry_run=True, network=network)
+    assert (tmp_path / "penstock.yaml").read_text() == before
+    assert [each.title for each in tried.samples] == [
+        "The wheel turns again",
+        "Flour for everybody",
+    ]
+    adding.add(tmp_path, proposal, network=network)
+    after = (tmp_path / "penstock.yaml").read_text()
+    assert [line for line in before.splitlines() if line not in after.splitlines()] == []
+    assert load_settings(tmp_path).sources["acme.example-feed"].connector == "feed"
+    with pytest.raises(Refused, match=r"there is a source acme\.example-feed already"):
+        adding.add(tmp_path, proposal, network=network)
+    assert not list(tmp_path.glob(".penstock-add-*"))
+
+
+def test_a_place_that_cannot_be_read_is_not_added(tmp_path: Path) -> None:
+    (tmp_path / "penstock.yaml").write_text("project: p\n")
+    proposal = adding.Proposal("a", "web", {"urls": [f"{SITE}/x"]}, "")
+    refusing = ScriptedNetwork.of_pages({f"{SITE}/x": answer("", status=403)})
+    with pytest.raises(Refused, match=r"it can't be read: .*403"):
+        adding.add(tmp_path, proposal, network=refusing)
+    assert (tmp_path / "penstock.yaml").read_text() == "project: p\n"
+
+
+@pytest.mark.parametrize("name", ["files", "feed"])
+def test_demo_data_is_read_offline_from_an_empty_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["add", "--demo", name, "--json"]) == 0
+    added = json.loads(capsys.readouterr().out)
+    assert (added["connector"], added["is_written"]) == (name, True)
+    assert main(["run", added["source"]]) == 0
+    with Project.open(tmp_path) as project:
+        assert project.records.collections()[0].records >= 2
+
+
+def test_a_folder_is_added_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("notes")
+    Path("notes/a.md").write_text("# A")
+    assert main(["add", "./notes", "--set", 'include=["*.md"]', "--yes"]) == 0
+    assert load_settings(tmp_path).sources["notes"].options["folder"] == "./notes"
+    assert main(["add", "./notes", "--yes"]) == 7
+    assert main(["add"]) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "project: p\n",
+        "sources:\n",
+        "a: 1\nsources:\n  x:\n    y: |\n      z\n",
+        "sources:\n  x:\n  - 1\n# end\n",
+    ],
+)
+def test_sources_are_added_to_whatever_is_there(text: str) -> None:
+    made = with_source(text, "new", {"connector": "files", "folder": "./x"})
+    assert "\n  new:" in f"\n{made}" or "new: {" in made
+    assert all(line in made.splitlines() for line in text.splitlines())
+
+
+def test_a_flow_mapping_is_left_to_its_owner() -> None:
+    with pytest.raises(Refused, match="write it yourself"):
+        with_source("sources: {a: {pipeline: 'x:y'}}\n", "new", {"connector": "files"})
