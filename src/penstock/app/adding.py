@@ -135,9 +135,7 @@ def _project_name(folder: Path) -> str:
 def _demo(folder: Path, name: str) -> Proposal:
     sample = find_connector(name).sample(folder / f"demo-{name}")
     if sample is None:
-        raise Refused(
-            f"the connector {name} has no demo data", "`penstock demo` reads a bundled site"
-        )
+        raise Refused(f"the connector {name} has no demo data")
     return Proposal(sample.name, name, sample.keys, "demo data")
 
 
