@@ -9,6 +9,7 @@ import pytest
 
 from penstock.connectors.files import connector, reading
 from penstock.connectors.files.walk import Symlinks
+from penstock.testing import VirtualClock
 from penstock.testing.connectors import ConnectorSuite, Place, Trial
 from tests.connectors.folder_place import FolderPlace
 
@@ -86,6 +87,27 @@ def test_links_are_followed_only_as_far_as_the_source_says(tmp_path: Path) -> No
         (root / "loop").symlink_to(root)
         trial.run()
         assert (policy, set(trial.documents())) == (policy, found)
+
+
+def test_unchanged_files_do_not_even_become_jobs(tmp_path: Path) -> None:
+    trial = trial_of(tmp_path)
+    for number in range(20):
+        write(trial, f"{number}.txt")
+    assert len(trial.jobs(trial.run())) == 21
+    assert len(trial.jobs(trial.run())) == 1
+    assert len(trial.jobs(trial.run("full"))) == 21
+
+
+def test_a_file_that_was_changed_just_now_is_looked_at_again(tmp_path: Path) -> None:
+    """Within one tick of the file system's clock, a second change could not be told from the first."""
+    trial = trial_of(tmp_path)
+    changed_at = write(trial, "a.txt").stat().st_mtime
+    trial.clock = VirtualClock(changed_at + 0.5)
+    trial.run()
+    assert len(trial.jobs(trial.run())) == 2
+    trial.clock.advance(10)
+    trial.run()
+    assert len(trial.jobs(trial.run())) == 1
 
 
 def test_a_renamed_file_is_recognised_by_its_content(tmp_path: Path) -> None:

@@ -264,3 +264,25 @@ def test_page_that_is_announced_twice_and_not_alike_has_said_nothing(world: Worl
     assert page_of(world).announced == "2026-11-02"
     announce(world, other, 2, "2026-11-02", "2026-11-03")
     assert page_of(world).announced == ""
+
+
+def test_pages_are_known_by_address_listed_in_order_and_dropped_when_they_are_gone(
+    world: World,
+) -> None:
+    urls = [f"files://notes/{name}" for name in ("ä", "B", "a", "x y")]
+    ended(world, a_page(world), *(extracted(url) for url in urls))
+    pages, source = world.store.pages, world.source()
+
+    found = pages.known(source, [urls[0], urls[2], "files://notes/none"])
+    assert {url: page.done_hash for url, page in found.items()} == {urls[0]: "h1", urls[2]: "h1"}
+    listed, after = [], ""
+    while page := pages.after(source, after, 3):
+        listed += [each.url for each in page]
+        after = listed[-1]
+    assert listed == sorted(urls, key=str.encode)
+
+    job = a_page(world, "second")
+    world.turn("w", done(job, effects=Effects(gone=[urls[1], urls[1]])))
+    assert [each.url for each in pages.after(source, "", 10)] == sorted(
+        set(urls) - {urls[1]}, key=str.encode
+    )

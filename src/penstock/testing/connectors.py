@@ -262,8 +262,9 @@ class ConnectorSuite:
         key = trial.place.key("two")
         assert trial.records()[key][0]["deleted"] is True
         version = trial.records()[key][1]
-        trial.run()
+        third = trial.run()
         assert trial.records()[key][1] == version
+        assert key not in {job.key for job in trial.jobs(third)}
         trial.place.put("two", "the text of two")
         trial.run()
         assert "the text of two" in trial.documents()[key]["text"]
