@@ -85,6 +85,20 @@ def test_runs_and_schedules_of_a_connector_are_incremental_unless_somebody_says_
     assert (sources["a"].usual_kind, sources["b"].usual_kind) == ("incremental", "full")
 
 
+def test_only_a_connector_that_says_so_bounds_how_much_is_read(written: Written) -> None:
+    folder = written(
+        "sources:\n  a: {connector: files, folder: .}\n"
+        "  b: {connector: web, url: 'https://b.example/', depth: 7, max_pages: 12}\n"
+    )
+    with Project.open(folder) as project:
+        bounds = {
+            key: stage.follow and (stage.follow.depth, stage.follow.pages)
+            for key in ("a", "b")
+            if (stage := project.graph(project.source(key)).stage("read")) is not None
+        }
+    assert bounds == {"a": (10, 1_000_000_000), "b": (8, 12)}
+
+
 def test_the_command_lists_and_shows_every_connector(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["connectors", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)

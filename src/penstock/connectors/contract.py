@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.pages import KnownPage
     from penstock.pipeline.context import Context
 
+UNBOUNDED = 1_000_000_000
 # absent: what a complete listing does not have is deleted. asked: it is read once more, which tells.
 # never: a listing says nothing of what it does not have, as that of a feed.
 Deletions = Literal["absent", "asked", "never"]
@@ -144,8 +145,8 @@ class Connector(ABC, Generic[K]):
         """
 
     def bounds(self) -> tuple[int, int]:
-        """How far items that `read` yields are followed: in steps from where it began, and in items."""
-        return 10, 10_000
+        """How far items that `read` yields are followed: in steps, and in items of a whole run."""
+        return 10, UNBOUNDED
 
     def key_of(self, address: str) -> str:
         """The key of the item at an address."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.pipeline.context import Context
 
 SLICE = 500
+# To parse less takes no longer than to go to a thread and back.
+SMALL = 16_384
 # Clocks of file systems tick: a file that was changed so shortly before may change again unseen.
 SETTLED_S = 2.0
 
@@ -98,7 +100,8 @@ class Files(Connector[FilesKeys]):
     Settings = FilesKeys
     deletions = "absent"
     finds_renames = True
-    concurrency = 4
+    # A turn writes what all of them have read: with few of them, the disk is waited for more often.
+    concurrency = 32
     errors = {"auth": (PermissionError,)}  # noqa: RUF012
 
     async def discover(
@@ -154,7 +157,10 @@ class Files(Connector[FilesKeys]):
         response = await ctx.capture(item.address, bring, content_type_of(name))
         body = response.body
         kind = kind_of(name, body)
-        parsed = await ctx.in_thread(lambda: parse(kind, body, name=name))
+        if len(body) <= SMALL:
+            parsed = parse(kind, body, name=name)
+        else:
+            parsed = await ctx.in_thread(lambda: parse(kind, body, name=name))
         yield Document(
             key=item.key,
             kind=parsed.kind,
