@@ -13,6 +13,9 @@ from tests.unit.test_effects import CASES
 
 # The accounts of a run read these, and who looks for what is said again.
 READ_BY_OTHERS = {"saved_before", "is_dropped", "forgets"}
+# Fields are counted in a table that each database has in a shape of its own (see test_fields.py); what is
+# gone takes pages away, and here are none.
+SEEN_ELSEWHERE = {"fields", "gone"}
 
 
 def test_turn_writes_each_effect(world: World) -> None:
@@ -26,7 +29,8 @@ def test_turn_writes_each_effect(world: World) -> None:
         effects = Effects(**{field.name: CASES[field.name].value})
         world.turn("w", Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=effects))
         written = {table: rows - before[table] for table, rows in counted(world).items()}
-        assert (written != for_nothing) is (field.name not in READ_BY_OTHERS), field.name
+        is_seen = field.name not in READ_BY_OTHERS | SEEN_ELSEWHERE
+        assert (written != for_nothing) is is_seen, field.name
 
 
 def counted(world: World) -> dict[str, float]:

@@ -29,6 +29,7 @@ WIDTHS = (80, 100, 120, 160)
 # shown whole; a key that is too long keeps its beginning and its end.
 NEEDED = {
     "alerts._show_routes": ("route", "kind"),
+    "alerts.show_rules": ("rule", "state", "severity"),
     "alerts.show_list": ("alert", "severity", "source", "rule", "state"),
     "audit._tell": ("wrong", "event", "seal"),
     "breakers.run": ("what", "name", "state"),
@@ -52,6 +53,7 @@ NEEDED = {
     "kpis.run": ("number", "value"),
     "quarantine.list_entries": ("job", "source", "stage", "kind", "key"),
     "quarantine.show": ("event", "what", "job"),
+    "metrics._list": ("name", "type"),
     "queues.tell_queue": ("signal", "name"),
     "records._tell_collections": ("collection", "records"),
     "records._tell_table": ("key",),
@@ -66,6 +68,7 @@ NEEDED = {
     "schedules.run_history": ("schedule", "version"),
     "schedules_explain._tell": ("due", "outcome", "run", "state"),
     "schedules_next._tell": ("day", "at", "source", "schedule", "kind"),
+    "schema.check": ("key",),
     "signals.show": ("signal", "name"),
     "simulate._table": ("figure", "now"),
     "sources.run": ("source", "state"),
@@ -159,6 +162,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         token = ("token", "create", "a-reader-of-metrics-in-the-office", "--role", "viewer")
         assert rig.penstock(*token).returncode == 0
         rig.store.workers.register("a-worker", "mill-1.example-company.com", 1, "0.1")
+        narrow = {"type": "object", "properties": {"price": {"type": "string"}}}
+        (folder / "narrow.json").write_text(json.dumps(narrow))
         yield rig
     sys.modules.pop("steps", None)
 
@@ -199,7 +204,8 @@ def commands(rig: Rig) -> list[list[str]]:
         ["schedules", "explain", "ticking"], ["schedules", "cadence"], ["simulate", "--days", "1"],
         ["replay", replay, "--diff"], ["try", SHOP, job], ["undo", "1", "--dry-run"],
         ["config", "show"], ["alerts"], ["alerts", "test"], ["runbook"], ["runbook", "source-broke", SHOP],
-        ["token", "list"], ["connectors"],
+        ["token", "list"], ["connectors"], ["alerts", "rules", SHOP], ["metrics", "--list"],
+        ["schema", "check", "product", "--schema", "narrow.json"],
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -10,7 +11,9 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.errors import StoreError
 from penstock.store.database import to_json
+from penstock.store.postgres import database as database_module
 from penstock.store.postgres.database import PostgresDatabase
+from tests.journeys.rig import until
 from tests.postgres.crowd import ask
 from tests.postgres.proxy import Proxy
 
@@ -48,6 +51,25 @@ def test_what_was_put_off_is_committed_in_one_journey(database: str, proxy: Prox
         assert proxy.statements == sent + 3
 
     assert ask(database, LINES) == [("one",), ("two",)]
+
+
+def test_server_ends_a_transaction_that_stands_idle_behind_what_was_put_off(
+    db: PostgresDatabase, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, timeout = database_module.BEGIN, r"(idle_in_transaction_session_timeout) = \d+"
+    monkeypatch.setattr(database_module, "BEGIN", re.sub(timeout, r"\1 = 100", usual))
+
+    def stand_idle() -> None:
+        with db.writing() as now:
+            note(db, now, "lost")
+            [(pid,)] = db.run_sql("SELECT pg_backend_pid()")
+            db.rows("source_ids")  # what was put off travels with it
+            is_there = f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"
+            until(lambda: ask(database, is_there) == [], "the server has ended the transaction")
+
+    with pytest.raises(StoreError):
+        stand_idle()
+    assert ask(database, LINES) == []
 
 
 def test_what_was_put_off_is_dropped_with_its_transaction(

@@ -323,7 +323,8 @@ def test_progress_asks_the_store_once_per_look_for_all_runs(project: Project) ->
     progress = RunProgress(project, runs)
     progress.look()  # the cursors of runs without pages are due again in a second
     asked: list[str] = []
-    [connection] = [each for each in apsw.connections() if each.filename.endswith("penstock.db")]
+    file = project.settings.root / "penstock.db"
+    [connection] = [each for each in apsw.connections() if Path(each.filename) == file]
     connection.exec_trace = lambda _, sql, __: not asked.append(sql)  # type: ignore[func-returns-value]
 
     found = progress.look()

@@ -636,7 +636,7 @@ def refusals() -> dict[str, tuple[Callable[[Shop], Any], str]]:
             "no quarantined pages",
         ),
         "a replay": (lambda shop: shop.project.replay(shop.replay(1)), "is a replay itself"),
-        "diff of a run": (lambda shop: shop.project.diff(1), "is no replay"),
+        "diff of a run": (lambda shop: shop.project.diff(1), "is not a replay"),
         "nothing since": (
             lambda shop: shop.project.replay(source="shop.example", since=4e9),
             "no pages",

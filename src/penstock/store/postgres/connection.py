@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -43,10 +44,36 @@ DEFAULTS = {
 }
 
 
+class Journey(psycopg.Pipeline):
+    """Statements that travel together, and nothing behind them.
+
+    psycopg sends a Flush behind the Sync that ends a pipeline. Whatever a server reads after it was ready
+    stops its clock for transactions that stand idle, and a Flush does not start it again: the locks of a
+    client that falls silent then would be held for ever.
+    """
+
+    def _exit_gen(self) -> PQGen[None]:
+        try:
+            self._enqueue_sync()
+            yield from self._communicate_gen()
+        finally:
+            yield from self._fetch_gen(flush=False)
+
+
 class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that gives up on a server that has stopped answering."""
 
     patience_s: float | None = PATIENCE_S
+
+    @contextmanager
+    def journey(self) -> Iterator[None]:
+        """What is executed while this lasts is sent in one go."""
+        self._pipeline = Journey(self)
+        try:
+            with self.pipeline():
+                yield
+        finally:
+            self._pipeline = None
 
     def wait(
         self, gen: PQGen[Answer], interval: float = 0.1, timeout: float | None = None

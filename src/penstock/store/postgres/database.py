@@ -492,7 +492,7 @@ class PostgresDatabase:
         if not self._put_off:
             return connection.execute(query, values)
         put_off, self._put_off = self._put_off, []
-        with connection.pipeline():
+        with connection.journey():
             for each in put_off:
                 connection.execute(*each)
             return connection.execute(query, values)
