@@ -10,7 +10,9 @@ from tests.labelled import FAULTY, Half
 
 # Some 20,000 looks at histories: seconds on an idle machine.
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("half", ["development", "held out"])
+@pytest.mark.parametrize(
+    "half", [pytest.param("development", marks=pytest.mark.torture), "held out"]
+)
 def test_rules_find_faults_and_leave_healthy_sources_alone_as_the_documentation_says(
     half: Half,
 ) -> None:
