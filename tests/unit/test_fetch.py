@@ -312,6 +312,55 @@ def test_a_pause_without_a_time_is_half_a_minute_and_not_the_same_for_all() -> N
     assert 30.0 < error.delay_s <= 37.5
 
 
+SAID = b'{"message": "You have exceeded a secondary rate limit."}'
+JSON = "application/json; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("answer", "least_s", "most_s"),
+    [
+        (raw(403, retry_after="60"), 60, 60),
+        (raw(403, x_ratelimit_remaining="0", x_ratelimit_reset=str(int(NOW) + 900)), 900, 900),
+        (raw(403, ratelimit_remaining="0", ratelimit_reset="45"), 45, 45),
+        (raw(403, x_ratelimit_remaining="0", x_ratelimit_reset="soon"), 60, 75),
+        (raw(403, SAID, content_type=JSON, x_ratelimit_remaining="4990"), 60, 75),
+        (raw(429, x_ratelimit_remaining="0", x_ratelimit_reset=str(int(NOW) + 7)), 7, 7),
+        (
+            # Half an hour by the clock of the server, whatever ours shows.
+            raw(
+                429,
+                date="Tue, 14 Nov 2023 20:00:00 GMT",
+                x_ratelimit_remaining="0",
+                x_ratelimit_reset="1699993800",
+            ),
+            1800,
+            1800,
+        ),
+        (raw(429, x_ratelimit_remaining="0", x_ratelimit_reset="9" * 12), 3600, 3600),
+    ],
+)
+def test_a_refusal_that_is_a_rate_limit_is_a_pause_until_the_limit_is_reset(
+    answer: RawResponse, least_s: float, most_s: float
+) -> None:
+    error = failure(FakeNetwork({HERE: answer}))
+    assert isinstance(error, HostClosed)
+    assert least_s <= error.delay_s <= most_s
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        raw(403, x_ratelimit_remaining="12", x_ratelimit_reset=str(int(NOW) + 900)),
+        raw(403, b"<p>about our rate limit</p>", content_type="text/html"),
+        raw(403, b'{"message": "Resource not accessible"}', content_type=JSON),
+        raw(401, retry_after="60", x_ratelimit_remaining="0"),
+    ],
+)
+def test_any_other_refusal_is_one_of_the_credentials(answer: RawResponse) -> None:
+    error = failure(FakeNetwork({HERE: answer}))
+    assert (error.kind, error.is_permanent) == ("auth", True)
+
+
 @in_loop
 async def test_a_closure_is_never_shortened_and_only_concerns_its_port() -> None:
     fetcher = a_fetcher(FakeNetwork({"http://a.example:81/": raw()}))

@@ -40,8 +40,9 @@ from penstock.http.reach import check_reach, headers_for, reach_of
 from penstock.http.redirects import REDIRECTS, Hop, follow
 from penstock.http.request_limiter import RequestLimiter
 from penstock.http.response import Response
-from penstock.http.retry_after import DEFAULT_S, MOST_S, retry_after_s
+from penstock.http.retry_after import DEFAULT_S, MOST_S
 from penstock.http.robots import Robots
+from penstock.http.throttle import CLOSING, REFUSED_S, is_throttle, pause_s
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy
@@ -62,7 +63,6 @@ __all__ = [
 
 _AUTH = frozenset({401, 403, 407, 511})
 _TRANSIENT = frozenset({408, 425})
-_CLOSING = frozenset({429, 503})
 # Who has missed so many places in a row leaves, and comes back later.
 MOST_ASKS = 20
 # They change nothing at the server, so a dropped one may be sent once more.
@@ -287,20 +287,21 @@ class Fetcher:
 
     def _pause(self, target: Target, raw: RawResponse) -> float | None:
         """Close a host that asks for a pause, for everybody; answers for how long."""
-        if raw.status not in _CLOSING:
+        if not is_throttle(raw.status, raw.headers, raw.body):
             return None
-        delay_s = self._delay_s(raw.headers.get("retry-after", ""))
+        delay_s = self._delay_s(raw)
         self.close_host(target.host_key, self._clock.now() + delay_s)
         # Here and not where the attempt ends: a step may catch the error, and go on.
         self._limiter.close(target.host_key, delay_s)
         return delay_s
 
-    def _delay_s(self, header: str) -> float:
-        asked_s = retry_after_s(header, self._clock.now())
+    def _delay_s(self, raw: RawResponse) -> float:
+        asked_s = pause_s(raw.headers, self._clock.now())
         if asked_s is not None:
             return asked_s
         # Nobody named a time, so workers that were turned away together need not return together.
-        return min(MOST_S, DEFAULT_S * (1.0 + 0.25 * self._rng.random()))
+        least_s = DEFAULT_S if raw.status in CLOSING else REFUSED_S
+        return min(MOST_S, least_s * (1.0 + 0.25 * self._rng.random()))
 
 
 class _Meter:
@@ -320,7 +321,8 @@ class _Meter:
             received = len(raw.body) + raw.head_bytes
             told, is_answer = f"status {raw.status}", True
             # Who asks for a pause is heard in another way, and is there.
-            is_well = None if raw.status in _CLOSING else raw.status < 500
+            is_asking = is_throttle(raw.status, raw.headers, raw.body)
+            is_well = None if is_asking else raw.status < 500
             return raw
         except (FetchError, TimeoutError) as error:
             received, told = getattr(error, "received", 0), str(error) or "timed out"

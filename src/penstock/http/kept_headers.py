@@ -12,7 +12,8 @@ MAX_HEADER = 8_192
 MAX_HEADERS_KEPT = 32_768
 # Penstock reads these itself, so they go before all others.
 _NEEDED = frozenset(
-    "content-encoding content-language content-type date etag last-modified link location retry-after".split()
+    "content-encoding content-language content-type date etag last-modified link location retry-after "
+    "x-ratelimit-remaining x-ratelimit-reset".split()
 )
 SET_COOKIE, HIDDEN = "set-cookie", "***"
 _AROUND = len(": \r\n")

@@ -19,7 +19,7 @@ def retry_after_s(header: str, now: float) -> float | None:
     """
     text = header[:_READ].strip()
     if text.isascii() and text.isdecimal():
-        return _within(float(text[:12]))
+        return within(float(text[:12]))
     if len(text) > LONGEST:
         return None
     try:
@@ -28,8 +28,9 @@ def retry_after_s(header: str, now: float) -> float | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return _within(moment.timestamp() - now)
+    return within(moment.timestamp() - now)
 
 
-def _within(seconds: float) -> float:
+def within(seconds: float) -> float:
+    """A pause that nobody can make endless."""
     return min(MOST_S, max(LEAST_S, seconds))
