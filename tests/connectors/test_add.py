@@ -11,9 +11,12 @@ import pytest
 
 from penstock.app import Project, adding
 from penstock.cli.entry import main
+from penstock.connectors import Recognised, Target
 from penstock.connectors.feed.connector import DEMO
+from penstock.connectors.files import Files
 from penstock.errors import Refused, UsageError
 from penstock.settings import load_settings
+from penstock.settings.connector import BUILT_IN
 from penstock.settings.insertion import with_source
 from penstock.testing import ScriptedNetwork, answer
 
@@ -48,12 +51,49 @@ def test_an_address_is_recognised_by_what_is_there(tmp_path: Path) -> None:
 
 def test_what_no_connector_reads_is_refused_in_one_line(tmp_path: Path) -> None:
     data = answer('{"a": 1}', headers={"Content-Type": "application/json"})
-    with pytest.raises(Refused, match="is application/json: no connector reads that"):
+    with pytest.raises(Refused, match="is application/json: no connector recognises that"):
         proposed(tmp_path, f"{SITE}/api", {f"{SITE}/api": data})
     with pytest.raises(Refused, match="status 404"):
         proposed(tmp_path, f"{SITE}/nothing", {})
     with pytest.raises(UsageError, match="neither a folder or file"):
         proposed(tmp_path, "no such place", {})
+
+
+class Wiki(Files):
+    """A connector of another package: it recognises folders better than files does, and addresses unseen."""
+
+    name = "wiki"
+
+    @classmethod
+    async def recognise(cls, target: Target) -> Recognised | None:
+        if target.path is not None and (target.path / "wiki.ini").exists():
+            return Recognised(keys={"folder": target.written(target.path)}, why="a wiki")
+        if target.url.startswith("https://wiki.example/"):
+            return Recognised(keys={"folder": "."}, why="the wiki", fit=90)
+        return None
+
+
+def test_connectors_recognise_targets_themselves_and_the_best_fit_is_proposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BUILT_IN, "wiki", f"{__name__}:Wiki")
+    monkeypatch.setitem(BUILT_IN, "broken", "no_such_module:Broken")
+    (tmp_path / "notes").mkdir()
+    assert proposed(tmp_path, str(tmp_path / "notes"), {}).connector == "files"
+    (tmp_path / "notes" / "wiki.ini").touch()
+    found = proposed(tmp_path, str(tmp_path / "notes"), {})
+    assert (found.connector, found.keys, found.name) == ("wiki", {"folder": "./notes"}, "wiki")
+    # Nobody is asked over the network for what an address alone tells.
+    assert proposed(tmp_path, "https://wiki.example/a", {}).why == "the wiki"
+    named = adding.Wish(str(tmp_path / "notes"), connector="files", keys={"hidden": True})
+    chosen = adding.propose(tmp_path, named)
+    assert (chosen.connector, chosen.keys) == ("files", {"folder": "./notes", "hidden": True})
+    with pytest.raises(UsageError, match=r"the connector files does not recognise 'acme\.example'"):
+        adding.propose(
+            tmp_path,
+            adding.Wish("acme.example", connector="files"),
+            ScriptedNetwork.of_pages({"https://acme.example": "<p>hi"}),
+        )
 
 
 def test_the_source_is_added_with_a_sample_and_every_comment_stays(tmp_path: Path) -> None:

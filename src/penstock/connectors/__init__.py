@@ -15,6 +15,7 @@ from penstock.connectors.contract import (
     Sample,
     Unlisted,
 )
+from penstock.connectors.target import Recognised, Target
 from penstock.settings.connector import ConnectorKeys
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "Gone",
     "Item",
     "Place",
+    "Recognised",
     "Sample",
+    "Target",
     "Unlisted",
 ]

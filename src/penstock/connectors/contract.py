@@ -15,6 +15,7 @@ from penstock.http.lastmod import FINGERPRINT
 from penstock.settings.connector import ConnectorKeys
 
 if TYPE_CHECKING:
+    from penstock.connectors.target import Recognised, Target
     from penstock.jobs.effects.pages import KnownPage
     from penstock.pipeline.context import Context
 
@@ -173,6 +174,11 @@ class Connector(ABC, Generic[K]):
                 f"the connector {cls.name} needs {', '.join(missing)}",
                 f"pip install '{cls.distribution}[{cls.extra}]'",
             )
+
+    @classmethod
+    async def recognise(cls, target: Target) -> Recognised | None:
+        """Whether this is what `penstock add` was pointed at: the keys to read it with, or None."""
+        return None
 
     @classmethod
     def sample(cls, folder: Path) -> Sample | None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,6 +16,7 @@ from penstock.connectors.feed.entries import Entry, read_entries
 from penstock.connectors.feed.rhythm import rest_s
 from penstock.connectors.files.reading import read_file
 from penstock.connectors.formats import parse
+from penstock.connectors.target import Recognised
 from penstock.counting import count
 from penstock.http.failures import FetchError
 from penstock.http.response import Response
@@ -24,6 +26,7 @@ from penstock.settings.connector import ConnectorKeys
 from penstock.settings.declaration import about
 
 if TYPE_CHECKING:
+    from penstock.connectors.target import Target
     from penstock.pipeline.context import Context
 
 HTTP = ("http://", "https://")
@@ -151,6 +154,18 @@ class Feed(Connector[FeedKeys]):
             links=shown.links,
             fingerprint=_hash(entry),
         )
+
+    @classmethod
+    async def recognise(cls, target: Target) -> Recognised | None:
+        """What can be read as a feed."""
+        if target.response is None:
+            return None
+        try:
+            read_entries(target.response.body, target.response.url)
+        except BadData:
+            return None
+        host = urlsplit(target.response.url).netloc
+        return Recognised(keys={"url": target.url}, why="a feed", name=f"{host}-feed")
 
     @classmethod
     def example(cls) -> dict[str, Any]:

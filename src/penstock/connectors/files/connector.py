@@ -14,6 +14,7 @@ from penstock.connectors.files.globs import Globs
 from penstock.connectors.files.reading import read_file
 from penstock.connectors.files.walk import Found, Symlinks, Wanted, walk
 from penstock.connectors.formats.kinds import content_type_of, kind_of, parse
+from penstock.connectors.target import Recognised
 from penstock.counting import count
 from penstock.errors import ConfigError
 from penstock.jobs.failures import AuthFailed, Permanent, Transient
@@ -27,6 +28,7 @@ from penstock.settings.kinds import Size, read_names, texts_schema
 from penstock.settings.section import read_text
 
 if TYPE_CHECKING:
+    from penstock.connectors.target import Target
     from penstock.pipeline.context import Context
 
 SLICE = 500
@@ -198,6 +200,18 @@ class Files(Connector[FilesKeys]):
         return Wanted(
             Globs(keys.include), Globs(keys.exclude), keys.ignore_files, keys.hidden, keys.symlinks
         )
+
+    @classmethod
+    async def recognise(cls, target: Target) -> Recognised | None:
+        """Any folder, and any file, which is all that is read of its folder."""
+        path = target.path
+        if path is None:
+            return None
+        if path.is_dir():
+            keys: dict[str, Any] = {"folder": target.written(path)}
+            return Recognised(keys=keys, why="a folder", name=path.name, fit=10)
+        keys = {"folder": target.written(path.parent), "include": [f"/{path.name}"]}
+        return Recognised(keys=keys, why="a file", name=path.stem, fit=10)
 
     @classmethod
     def example(cls) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 from penstock.connectors.contract import Connector, Document, Gone, Item
 from penstock.connectors.files.connector import read_patterns
 from penstock.connectors.formats.kinds import kind_of, parse
+from penstock.connectors.target import Recognised
 from penstock.connectors.web.links import Reach, Scope, canonical, trap_of
 from penstock.http.failures import FetchError
 from penstock.http.sitemap import Strangers, sitemap_urls
@@ -20,12 +23,15 @@ from penstock.settings.kinds import read_names, texts_schema
 from penstock.settings.section import Section, read_text
 
 if TYPE_CHECKING:
+    from penstock.connectors.target import Target
     from penstock.http.response import Response
     from penstock.jobs.effects.pages import KnownPage
     from penstock.pipeline.context import Context
 
 GONE = (404, 410)
+PAGES = ("text/html", "application/xhtml+xml", "text/plain", "")
 _DEPTH = "depth:"
+_SITEMAP = re.compile(rb"<(\w{1,20}:)?(urlset|sitemapindex)[\s>]")
 
 
 def _read_url(entry: Entry, path: str) -> str:
@@ -196,5 +202,42 @@ class Web(Connector[WebKeys]):
         return Item(key, page.url)
 
     @classmethod
+    async def recognise(cls, target: Target) -> Recognised | None:
+        """A sitemap, a site that has one, or a page with links."""
+        response = target.response
+        if response is None:
+            return None
+        parts = urlsplit(response.url)
+        if _is_sitemap(response):
+            return Recognised(
+                keys={"sitemap": target.url}, why="a sitemap", name=parts.netloc, fit=60
+            )
+        if response.content_type not in PAGES:
+            return None
+        if urlsplit(target.url).path not in ("", "/"):
+            keys = {"url": response.url, "scope": "prefix"}
+        elif sitemap := await _sitemap_of(f"{parts.scheme}://{parts.netloc}", target):
+            why = "a site with a sitemap"
+            return Recognised(keys={"sitemap": sitemap}, why=why, name=parts.netloc, fit=20)
+        else:
+            keys = {"url": response.url}
+        return Recognised(keys=keys, why="a page with links", name=parts.netloc, fit=10)
+
+    @classmethod
     def example(cls) -> dict[str, Any]:
         return {"sitemap": "https://example.com/sitemap.xml"}
+
+
+def _is_sitemap(response: Response) -> bool:
+    return _SITEMAP.search(response.body[:20_000]) is not None
+
+
+async def _sitemap_of(origin: str, target: Target) -> str:
+    """Where a site has its sitemap, if it is in one of the usual places."""
+    for url in (f"{origin}/sitemap.xml", f"{origin}/sitemap_index.xml"):
+        try:
+            if target.fetch is not None and _is_sitemap(await target.fetch(url)):
+                return url
+        except FetchError:
+            continue
+    return ""
