@@ -79,7 +79,8 @@ $(VENV)/.programs: $(VENV)/.tested
 
 $(BENCH)/.installed: $(BENCH)/bin/python pyproject.toml requirements/bench.txt
 	@echo "Installing Penstock and its peers into $(BENCH) …"
-	@$(BENCH)/bin/python $(PIP) -r requirements/bench.txt
+# Also as constraints: pip takes what another package asks for with an extra (psycopg[pool]) for another requirement.
+	@$(BENCH)/bin/python $(PIP) -r requirements/bench.txt -c requirements/bench.txt
 	@$(BENCH)/bin/python $(EDIT)
 	@touch $@
 
