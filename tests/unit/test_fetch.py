@@ -337,6 +337,10 @@ JSON = "application/json; charset=utf-8"
             1800,
         ),
         (raw(429, x_ratelimit_remaining="0", x_ratelimit_reset="9" * 12), 3600, 3600),
+        (raw(429, x_ratelimit_remaining="0", x_ratelimit_reset=f"{int(NOW) + 9}000"), 9, 9),
+        (raw(429, x_ratelimit_remaining="0", x_ratelimit_reset_after="2.5"), 2.5, 2.5),
+        (raw(429, ratelimit='"default";r=0;t=42'), 42, 42),
+        (raw(403, ratelimit="limit=100, remaining=0, reset=50"), 50, 50),
     ],
 )
 def test_a_refusal_that_is_a_rate_limit_is_a_pause_until_the_limit_is_reset(
@@ -359,6 +363,23 @@ def test_a_refusal_that_is_a_rate_limit_is_a_pause_until_the_limit_is_reset(
 def test_any_other_refusal_is_one_of_the_credentials(answer: RawResponse) -> None:
     error = failure(FakeNetwork({HERE: answer}))
     assert (error.kind, error.is_permanent) == ("auth", True)
+
+
+@in_loop
+async def test_an_answer_that_used_up_the_limit_is_the_last_one_until_the_limit_is_renewed() -> (
+    None
+):
+    last = raw(200, b"last", x_ratelimit_remaining="0", x_ratelimit_reset="20")
+    network = FakeNetwork({HERE: last, f"{HERE}2": raw(200, b"next", x_ratelimit_remaining="9")})
+    clock = FakeClock()
+    fetcher = Fetcher(network, clock, random.Random(7), FakeDoor(clock))
+    assert (await fetcher.fetch(HERE, PLAIN)).body == b"last"
+    with pytest.raises(HostClosed) as closed:
+        await fetcher.fetch(f"{HERE}2", PLAIN)
+    assert closed.value.delay_s == pytest.approx(20.0)
+    clock.advance(20)
+    assert (await fetcher.fetch(f"{HERE}2", PLAIN)).body == b"next"
+    assert fetcher.closed_until("shop.example") == 0.0
 
 
 @in_loop

@@ -42,7 +42,7 @@ from penstock.http.request_limiter import RequestLimiter
 from penstock.http.response import Response
 from penstock.http.retry_after import DEFAULT_S, MOST_S
 from penstock.http.robots import Robots
-from penstock.http.throttle import CLOSING, REFUSED_S, is_throttle, pause_s
+from penstock.http.throttle import CLOSING, REFUSED_S, is_throttle, pause_s, renewal_s
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy
@@ -267,6 +267,9 @@ class Fetcher:
         is_unchanged = raw.status == 304 and is_conditional
         if not (200 <= raw.status < 300 or is_unchanged):
             raise self._failure(hop.target, raw)
+        if (renewal := renewal_s(raw.headers, self._clock.now())) is not None:
+            # This was the last request of its limit: the next one would be refused.
+            self._close(hop.target, renewal)
         return Response(
             hop.target.text,
             url,
@@ -290,10 +293,13 @@ class Fetcher:
         if not is_throttle(raw.status, raw.headers, raw.body):
             return None
         delay_s = self._delay_s(raw)
+        self._close(target, delay_s)
+        return delay_s
+
+    def _close(self, target: Target, delay_s: float) -> None:
         self.close_host(target.host_key, self._clock.now() + delay_s)
         # Here and not where the attempt ends: a step may catch the error, and go on.
         self._limiter.close(target.host_key, delay_s)
-        return delay_s
 
     def _delay_s(self, raw: RawResponse) -> float:
         asked_s = pause_s(raw.headers, self._clock.now())

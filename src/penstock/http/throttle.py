@@ -17,9 +17,20 @@ _REFUSED = 403
 # How long one stays away that answers 403 and names no time: GitHub asks for a minute at least.
 REFUSED_S = 60.0
 _SPENT = ("x-ratelimit-remaining", "ratelimit-remaining", "x-rate-limit-remaining")
-_RESET = ("x-ratelimit-reset", "ratelimit-reset", "x-rate-limit-reset")
+_RESET = (
+    "x-ratelimit-reset-after",
+    "x-ratelimit-reset",
+    "ratelimit-reset",
+    "x-rate-limit-reset",
+)
+# The two forms of the IETF's drafts: `"default";r=0;t=30`, and `limit=10, remaining=0, reset=30`.
+_DRAFT = "ratelimit"
+_DRAFT_SPENT = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s{0,9}=\s{0,9}0(?![0-9])")
+_DRAFT_RESET = re.compile(r"(?:^|[;,\s])(?:t|reset)\s{0,9}=\s{0,9}([0-9]{1,15})")
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 # Seconds since the epoch are beyond this number, seconds from now are below it.
 _EPOCH = 100_000_000
+_EPOCH_MS = 1_000_000_000_000
 # What is said in the body alone, as by GitHub ("secondary rate limit") and Google ("rateLimitExceeded").
 _SAID = re.compile(rb"rate[ _-]?limit|abuse detection", re.IGNORECASE)
 _LOOKED_AT = 2_048
@@ -37,18 +48,27 @@ def is_throttle(status: int, headers: Mapping[str, str], body: bytes) -> bool:
 def pause_s(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds until it may be asked again, between a second and an hour; None if no time is named."""
     asked = retry_after_s(headers.get("retry-after", ""), now)
-    if asked is not None or not _is_spent(headers):
-        return asked
-    reset = next((headers[name] for name in _RESET if name in headers), "").strip()
-    if not (reset.isascii() and reset.isdecimal()) or len(reset) > 12:
+    return renewal_s(headers, now) if asked is None else asked
+
+
+def renewal_s(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds until a limit is renewed that has no request left; None if there are some, or no time is named."""
+    if not _is_spent(headers):
         return None
-    seconds = float(reset)
+    draft = _DRAFT_RESET.search(headers.get(_DRAFT, "")[:_LOOKED_AT].lower())
+    reset = draft[1] if draft else ""
+    reset = reset or next((headers[name] for name in _RESET if name in headers), "").strip()
+    found = _NUMBER.fullmatch(reset)
+    if found is None:
+        return None
+    seconds = float(reset) / (1000 if float(reset) > _EPOCH_MS else 1)
     # By the clock of the server, where it shows it: ours may be another.
     return within(seconds - _date(headers, now) if seconds > _EPOCH else seconds)
 
 
 def _is_spent(headers: Mapping[str, str]) -> bool:
-    return any(headers.get(name, "").strip() == "0" for name in _SPENT)
+    draft = _DRAFT_SPENT.search(headers.get(_DRAFT, "")[:_LOOKED_AT].lower())
+    return draft is not None or any(headers.get(name, "").strip() == "0" for name in _SPENT)
 
 
 def _is_said(headers: Mapping[str, str], body: bytes) -> bool:
