@@ -22,11 +22,11 @@ from penstock.clock import Clock
 from penstock.errors import PenstockError, Refused, StoreError, StoreUnreachable
 from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects
-from penstock.store.copying import End
-from penstock.store.postgres.copying import PostgresEnd
+from penstock.store.copy_progress import End
+from penstock.store.postgres.copy_end import PostgresEnd
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.snapshots import Kept
-from penstock.store.sqlite.copying import SqliteEnd
+from penstock.store.sqlite.copy_end import SqliteEnd
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.tables import TABLES
 from penstock.store.upkeep import Keep

@@ -10,7 +10,7 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.errors import Refused
 from penstock.settings import Settings, load_settings
-from penstock.store.opening import open_end, open_store
+from penstock.store.address import open_end, open_store
 from penstock.store.project_name import name_in, rename
 from penstock.store.sqlite.backup import restore
 from penstock.store.store import Store

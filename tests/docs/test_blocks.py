@@ -23,7 +23,7 @@ from penstock.project import Project
 from penstock.settings import load_settings
 from penstock.settings.dotenv import parse_dotenv
 from penstock.settings.schema import json_schema
-from penstock.store.opening import grants_for
+from penstock.store.address import grants_for
 from penstock.testing import Request, ScriptedNetwork, Simulation, VirtualClock, answer
 from tests.docs.pages import ROOT, Block, all_blocks, name_of, names_of, pages, prose
 

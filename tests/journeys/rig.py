@@ -24,8 +24,8 @@ from penstock.clock import SystemClock
 from penstock.jobs.job import JobState
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.settings import load_settings
+from penstock.store.address import open_store
 from penstock.store.jobs import JobFilter
-from penstock.store.opening import open_store
 from penstock.store.rows import EventRow, JobRow, RunRow
 from penstock.store.store import Store
 from tests.journeys.commands import run_command

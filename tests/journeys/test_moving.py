@@ -17,7 +17,7 @@ from penstock.clock import SystemClock
 from penstock.demo.folder import lay_out
 from penstock.demo.site import Site
 from penstock.settings import load_settings
-from penstock.store.opening import open_end, open_store
+from penstock.store.address import open_end, open_store
 from penstock.store.store import Store
 from tests.contract.scenes import POSTGRES, SQLITE, Place, World, a_save, done
 from tests.journeys.rig import CLOCK, ENVIRONMENT, PENSTOCK, until

@@ -12,7 +12,7 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.engine.worker import loop as worker
 from penstock.engine.worker.calls import InOneThread
-from penstock.engine.worker.listening import Listening
+from penstock.engine.worker.store_listener import StoreListener
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres.connection import CONNECT_S
 from penstock.store.postgres.store import PostgresStore
@@ -105,7 +105,7 @@ def test_hint_that_can_not_be_given_costs_nothing(pair: Pair, proxy: Proxy, data
 # A loop that waits.
 
 
-async def is_woken(pair: Pair, listening: Listening, meanwhile: Callable[[], None]) -> None:
+async def is_woken(pair: Pair, listening: StoreListener, meanwhile: Callable[[], None]) -> None:
     """By the hint itself: nobody asks while it is waited for."""
     woken = asyncio.Event()
     listening.wake = woken.set
@@ -115,7 +115,10 @@ async def is_woken(pair: Pair, listening: Listening, meanwhile: Callable[[], Non
 
 def test_loop_that_waits_is_woken_by_a_hint_and_by_no_other(pair: Pair) -> None:
     async def wait() -> None:
-        with closing(InOneThread()) as calls, closing(Listening(pair.waiter, calls)) as listening:
+        with (
+            closing(InOneThread()) as calls,
+            closing(StoreListener(pair.waiter, calls)) as listening,
+        ):
             until("it listens", listening.has_changed, 10)
             own = asyncio.Event()
             listening.wake = own.set
@@ -129,7 +132,10 @@ def test_loop_that_waits_is_woken_by_a_hint_and_by_no_other(pair: Pair) -> None:
 
 def test_loop_is_woken_after_its_listener_was_lost(pair: Pair, database: str) -> None:
     async def wait() -> None:
-        with closing(InOneThread()) as calls, closing(Listening(pair.waiter, calls)) as listening:
+        with (
+            closing(InOneThread()) as calls,
+            closing(StoreListener(pair.waiter, calls)) as listening,
+        ):
             until("it listens", listening.has_changed, 10)
             ask(database, KILL_LISTENERS)
             until("it listens again", listening.has_changed, 10)

@@ -11,10 +11,10 @@ from penstock.app.store_copy import copy_project, digests
 from penstock.clock import SystemClock
 from penstock.jobs.run import RunKind
 from penstock.settings.address import SCHEMA
-from penstock.store.postgres.copying import PostgresEnd
+from penstock.store.postgres.copy_end import PostgresEnd
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.migrate import PACKAGE
-from penstock.store.postgres.naming import in_schema
+from penstock.store.postgres.schema_names import in_schema
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.queries import queries
 from penstock.store.schema import migrations

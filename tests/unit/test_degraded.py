@@ -12,7 +12,7 @@ from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import ConfigError, Refused, UsageError
 from penstock.jobs.run import NO_OPTIONS, RunKind, RunOptions, RunState
 from penstock.project import COMMANDS, KINDS
-from penstock.project.starting import Asked
+from penstock.project.run_starter import Asked
 from penstock.store.entries import EntryFilter
 from penstock.store.health import HealthRow, RunEnd, judged
 from penstock.store.rows import EventRow, SourceRow

@@ -96,8 +96,8 @@ def add(
 
 def _samples(file: Path, name: str, network: Network | None) -> list[SampleView]:
     """The first documents; an error of the first page is that of the whole act."""
-    from penstock.app.performing import in_own_loop
     from penstock.app.project import Project
+    from penstock.app.run_performer import in_own_loop
     from penstock.engine.dry_run import sample_source
 
     with Project(load_settings(file)) as project:

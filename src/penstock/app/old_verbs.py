@@ -218,7 +218,7 @@ class OldVerbs(Nouns):
         offline: bool = False,
     ) -> Tried:
         """`pages.try_`."""
-        from penstock.app.performing import in_own_loop
+        from penstock.app.run_performer import in_own_loop
         from penstock.engine.dry_run import try_page
 
         return in_own_loop(

@@ -77,7 +77,7 @@ class Pages(Noun):
         `target` is an address, or the number of a job. `item` is what the step is given: without it, the
         item of the newest job for this address. `offline` reads pages from their snapshots.
         """
-        from penstock.app.performing import in_own_loop
+        from penstock.app.run_performer import in_own_loop
         from penstock.engine.dry_run import try_page
 
         return tried_view(

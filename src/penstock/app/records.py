@@ -211,7 +211,7 @@ class Records(Noun):
         of quarantine, log lines, and the key in the journal. Refused while a job or a replay has it in hand.
         With `dry_run`, only counts.
         """
-        from penstock.app.forgetting import forget
+        from penstock.app.erasure import forget
 
         source_id = self._known_source(source)
         return forget(self._project, source_id, source, key, dry_run, who(actor), reason)

@@ -10,7 +10,7 @@ import msgspec
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
 from penstock.app.refusals import refuse_opening
-from penstock.app.starting import RunStart, Wanted
+from penstock.app.run_start import RunStart, Wanted
 from penstock.app.undo import UndoReport, preview_undo
 from penstock.app.undo import undo as undo_run
 from penstock.app.views.progress import RunReport, run_report
@@ -27,7 +27,7 @@ from penstock.app.views.runs import (
     run_view,
 )
 from penstock.errors import Refused, Remedy
-from penstock.project.starting import Asked
+from penstock.project.run_starter import Asked
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
@@ -113,7 +113,7 @@ class Runs(Noun):
         running event loop, such as a notebook's, and blocks it. Ctrl-C stops the workers; the next `perform`,
         `penstock run` or `penstock up` continues the run.
         """
-        from penstock.app.performing import performed
+        from penstock.app.run_performer import performed
 
         begun = self.start(
             source,
@@ -141,7 +141,7 @@ class Runs(Noun):
         `on_progress` is called with the reports of all of them, in this order. Ctrl-C raises
         `Interrupted`, a KeyboardInterrupt that has the reports of what is left.
         """
-        from penstock.app.performing import performed
+        from penstock.app.run_performer import performed
 
         return performed(self._project, runs, on_progress, tell)
 
@@ -150,7 +150,7 @@ class Runs(Noun):
 
         It does none of the work: `penstock up`, `service.up` or a `perform` elsewhere does.
         """
-        from penstock.app.performing import watched
+        from penstock.app.run_performer import watched
 
         return watched(self._project, runs, every_s)
 

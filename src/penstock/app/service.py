@@ -98,10 +98,10 @@ class Service(Noun):
         stopping: threading.Event,
         **options: Any,
     ) -> ServiceEnd:
-        from penstock.app.performing import in_own_loop
+        from penstock.app.run_performer import in_own_loop
         from penstock.app.views.progress import ServiceEnd
         from penstock.engine.foreground import run_forever
-        from penstock.engine.supervisor.reloading import CodeChanged
+        from penstock.engine.supervisor.code_reload import CodeChanged
 
         activity = None if on_activity is None else _activity(on_activity)
         options |= {"tell": tell, "activity": activity, "stopping": stopping}

@@ -131,7 +131,7 @@ class ProjectStore(Noun):
     def grants(self, role: str) -> list[str]:
         """The SQL that lets a role of the Postgres server work on the project and nothing more."""
         from penstock.settings.address import schema_of
-        from penstock.store.opening import grants_for
+        from penstock.store.address import grants_for
 
         settings = self._project.settings
         if not settings.is_on_postgres:

@@ -22,7 +22,8 @@ from penstock.clock import SystemClock
 from penstock.engine.supervisor.lock import ProjectLock
 from penstock.errors import ConfigError, Refused, Remedy, StoreError, UsageError
 from penstock.settings.address import SQLITE, parse_store, secrets_in
-from penstock.store.copying import (
+from penstock.store.address import open_end
+from penstock.store.copy_progress import (
     DONE,
     End,
     Mark,
@@ -37,7 +38,6 @@ from penstock.store.copying import (
     mark_verified,
 )
 from penstock.store.database import Overtaken
-from penstock.store.opening import open_end
 from penstock.store.project_name import name_in
 from penstock.store.tables import TABLES, Table
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.app.store_copy import refuse_working
 from penstock.app.views.store import RenameView
 from penstock.store import project_name
-from penstock.store.opening import open_end
+from penstock.store.address import open_end
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from penstock.engine.leader.activity import Activity
-from penstock.engine.supervisor.reloading import CodeChanged
+from penstock.engine.supervisor.code_reload import CodeChanged
 from penstock.engine.supervisor.supervisor import Supervisor
 from penstock.gates.loaded import Loaded
 from penstock.project import Project

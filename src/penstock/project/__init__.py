@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from penstock.project.ingested import Ingested
 from penstock.project.opened import default_actor, lane_limits
-from penstock.project.starting import COMMANDS, KINDS, Starting, refuse_signal, run_options
+from penstock.project.run_starter import COMMANDS, KINDS, RunStarter, refuse_signal, run_options
 
 __all__ = [
     "COMMANDS",
@@ -21,5 +21,5 @@ __all__ = [
 ]
 
 
-class Project(Starting, Ingested):
+class Project(RunStarter, Ingested):
     """One penstock.yaml and everything that belongs to it."""

@@ -23,8 +23,8 @@ from penstock.project.connections import Connections
 from penstock.settings import Settings, SourceSettings, load_settings, normalise_source
 from penstock.settings.opening_hours import OpeningHours
 from penstock.settings.unset import refuse_unset
+from penstock.store.address import open_schema, open_store
 from penstock.store.health import HealthRow
-from penstock.store.opening import open_schema, open_store
 from penstock.store.rows import JobRow, RunRow
 from penstock.store.schema import Schema
 from penstock.store.store import Store

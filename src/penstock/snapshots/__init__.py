@@ -5,7 +5,7 @@ Out:   the place each was written to, and the capture again for that place, chec
 Never: a name made of anything from outside, rewriting what is written, the time of day, SQL.
 """
 
-from penstock.snapshots.opening import open_snapshots
+from penstock.snapshots.location import open_snapshots
 from penstock.snapshots.segment import Packed, SegmentPlace, packed_ahead
 from penstock.snapshots.store import SnapshotsAway, SnapshotStore
 from penstock.snapshots.warc import Capture, content_hash

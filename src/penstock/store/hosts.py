@@ -25,7 +25,7 @@ from penstock.store.budgets import add_accounts
 from penstock.store.database import to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
-from penstock.store.pacing import bounds_of, pace_keys, reserve
+from penstock.store.reservations import bounds_of, pace_keys, reserve
 
 # A request that was let through to a host that is tried is given up after so long.
 TRYING_S = 120.0

@@ -64,7 +64,7 @@ def _ask_server(address: str, query: str, values: dict[str, Value]) -> list[tupl
 
     from penstock.settings.address import schema_of
     from penstock.store.postgres.connection import conninfo
-    from penstock.store.postgres.naming import queries_in
+    from penstock.store.postgres.schema_names import queries_in
 
     text = queries_in(POSTGRES_QUERIES, schema_of(address))[query]
     with psycopg.connect(conninfo(address), connect_timeout=CONNECT_S) as connection:

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from penstock.store.cadences import Cadences
     from penstock.store.checkpoints import Checkpoints
     from penstock.store.deliveries import Deliveries
+    from penstock.store.erasure import Erasure
     from penstock.store.explanation import Explanation
     from penstock.store.files import Files
-    from penstock.store.forgetting import Forgetting
     from penstock.store.hooks import Hooks
     from penstock.store.hosts import Hosts
     from penstock.store.idempotency import Idempotency
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 
 NOUNS = frozenset(
     """
-    alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries explanation files
-    forgetting hooks hosts idempotency jobs journal kpis leaders logs metric_facts outlooks pages
+    alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries erasure explanation
+    files hooks hosts idempotency jobs journal kpis leaders logs metric_facts outlooks pages
     promises quarantine record_exports records rejects replays rollups runbooks runs schedules
     signals snapshots sources tokens undos upkeep workers
     """.split()
@@ -101,7 +101,7 @@ class Store(ABC):
     deliveries: Deliveries
     explanation: Explanation
     files: Files
-    forgetting: Forgetting
+    erasure: Erasure
     hooks: Hooks
     hosts: Hosts
     idempotency: Idempotency

@@ -122,7 +122,7 @@ def _add_act(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace]
 
 
 def show_list(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     state: Shown = "all" if args.all else args.state
     with opened(args) as project:
@@ -147,7 +147,7 @@ def _line(row: AlertView) -> tuple[object, ...]:
 
 
 def show_rules(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         rows = project.alerts.rules(args.source)
@@ -159,7 +159,7 @@ def show_rules(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         alert = project.alerts.get(args.alert)
@@ -231,7 +231,7 @@ def _other(alert: AlertView) -> str:
 
 
 def acknowledge(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         is_new = project.alerts.acknowledge(args.alert, reason=args.reason)
@@ -242,7 +242,7 @@ def acknowledge(args: argparse.Namespace) -> int:
 
 def snooze(args: argparse.Namespace) -> int:
     from penstock.app.moments import length
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     for_s = length("--for", args.for_text)
     with opened(args) as project:
@@ -252,7 +252,7 @@ def snooze(args: argparse.Namespace) -> int:
 
 
 def resolve(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         is_new = project.alerts.resolve(args.alert, reason=args.reason)
@@ -269,7 +269,7 @@ def _told(args: argparse.Namespace, state: str, is_new: bool, said: str) -> int:
 
 
 def test(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         if args.route is None:

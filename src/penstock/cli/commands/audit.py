@@ -57,7 +57,7 @@ def register(commands: Commands) -> None:
 
 
 def verify(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         found = project.audit.verify(
@@ -105,7 +105,7 @@ def _gone(found: VerificationView) -> str | None:
 
 
 def head(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         found = project.audit.head(anchor=args.anchor)
@@ -132,7 +132,7 @@ def _tell_head(found: HeadView, out: Output) -> None:
 
 
 def export(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         lines = project.audit.export()

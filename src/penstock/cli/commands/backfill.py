@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli import exits
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_reason
 from penstock.cli.render.output import Output
 from penstock.cli.render.wording import count, duration
@@ -66,7 +66,7 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.commands.run import tell_queued, work_on
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         if args.plan:

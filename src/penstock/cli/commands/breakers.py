@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, add_verb
 from penstock.cli.render.tables import key_column, whole
 from penstock.cli.render.wording import duration, local_time, shortened, until
@@ -62,7 +62,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         rows = list(project.breakers.each())
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def close(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         key = project.breakers.key(args.name)
@@ -91,7 +91,7 @@ def close(args: argparse.Namespace) -> int:
 
 def open_one(args: argparse.Namespace) -> int:
     from penstock.app.moments import length
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     for_s = length("--for", args.open_for)
     if for_s < 1:

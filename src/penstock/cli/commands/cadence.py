@@ -36,7 +36,7 @@ def add_cadence(verbs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
     from penstock.errors import UsageError
 
     if args.source is None and (args.set or args.undo):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
+from penstock.cli.render.act_results import tell_job, tell_run
 from penstock.cli.render.output import Output
-from penstock.cli.render.steering import tell_job, tell_run
 from penstock.cli.render.wording import count
 from penstock.errors import UsageError
 
@@ -37,7 +37,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     if (args.run_id is None) == (args.job_id is None):
         raise UsageError("cancel what? A RUN or --job JOB", "penstock runs --active lists the runs")

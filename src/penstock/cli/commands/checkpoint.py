@@ -7,8 +7,8 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.asking import add_yes, confirm
 from penstock.cli.commands.checkpoints import cursor_words
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
 from penstock.cli.render.wording import count
 
@@ -61,7 +61,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         act = partial(

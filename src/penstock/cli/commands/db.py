@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.cli import exits
-from penstock.cli.asking import add_yes, confirm
 from penstock.cli.commands import db_copy, db_grants, db_migrate, db_rename
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
 from penstock.cli.render.wording import count
@@ -76,7 +76,7 @@ def register(commands: Commands) -> None:
 
 
 def show(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         found = project.store.view()
@@ -88,7 +88,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     out: Output = args.out
     reads_pages = True if args.full else False if args.quick else None
@@ -118,7 +118,7 @@ def _pages_noted(out: Output) -> Callable[[int], None]:
 
 
 def backup(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     out: Output = args.out
     with opened(args) as project:
@@ -140,7 +140,7 @@ def _parts_noted(out: Output) -> Callable[[float], None]:
 
 
 def restore(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         planned = project.store.restore(args.file, dry_run=True)

@@ -25,7 +25,7 @@ def register(verbs: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         statements = project.store.grants(args.role)

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import key_column, text, whole
@@ -43,7 +43,7 @@ def register(verbs: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         plan = project.store.plan()

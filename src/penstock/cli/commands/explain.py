@@ -64,7 +64,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     if [args.target, args.run_id, args.job_id].count(None) != 2:
         raise UsageError(
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _told(project: Project, args: argparse.Namespace) -> Told:
-    from penstock.cli.opening import run_or_source
+    from penstock.cli.lookup import run_or_source
 
     target = None if args.target is None else run_or_source(project, args.target)
     run_id = target if isinstance(target, int) else args.run_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         found = project.records.forget(args.source, args.key, dry_run=True)

@@ -43,8 +43,8 @@ def register(commands: Commands) -> None:
 
 
 def hold(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
-    from penstock.cli.render.steering import tell_job, tell_source
+    from penstock.cli.lookup import opened
+    from penstock.cli.render.act_results import tell_job, tell_source
 
     _refuse_both(args)
     with opened(args) as project:
@@ -65,8 +65,8 @@ def hold(args: argparse.Namespace) -> int:
 
 
 def unhold(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
-    from penstock.cli.render.steering import tell_job, tell_source
+    from penstock.cli.lookup import opened
+    from penstock.cli.render.act_results import tell_job, tell_source
 
     _refuse_both(args)
     with opened(args) as project:

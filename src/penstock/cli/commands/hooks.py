@@ -58,7 +58,7 @@ def register(commands: Commands) -> None:
 
 
 def show(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         rows = list(project.hooks.each(undelivered=args.undelivered, limit=args.limit))
@@ -73,7 +73,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def retry(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         is_due = project.hooks.redeliver(args.outbox_id, reason=args.reason)

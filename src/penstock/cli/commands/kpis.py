@@ -41,7 +41,7 @@ def _days(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         report = project.kpis.report(days=args.days, source=args.source)

@@ -39,7 +39,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     if (args.run_id is None) == (args.job_id is None):
         raise UsageError(

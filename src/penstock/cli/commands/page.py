@@ -53,7 +53,7 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.app.views.pages import page_view
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     out: Output = args.out
     with opened(args) as project:

@@ -43,7 +43,7 @@ def register(commands: Commands) -> None:
 
 
 def pause(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, run_or_source
+    from penstock.cli.lookup import opened, run_or_source
 
     with opened(args) as project:
         target = run_or_source(project, args.target)
@@ -63,7 +63,7 @@ def pause(args: argparse.Namespace) -> int:
 
 
 def resume(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, run_or_source
+    from penstock.cli.lookup import opened, run_or_source
 
     with opened(args) as project:
         target = run_or_source(project, args.target)
@@ -81,7 +81,7 @@ def resume(args: argparse.Namespace) -> int:
 
 
 def _continue(project: Project, args: argparse.Namespace, target: int | str) -> int:
-    from penstock.cli.render.steering import tell_run
+    from penstock.cli.render.act_results import tell_run
     from penstock.cli.render.wording import count
 
     if not isinstance(target, int):
@@ -104,7 +104,7 @@ def _tell(
     said: str,
     is_new: bool,
 ) -> None:
-    from penstock.cli.render.steering import tell_run, tell_source
+    from penstock.cli.render.act_results import tell_run, tell_source
 
     if isinstance(target, int):
         tell_run(project, args, project.runs.get(target), said, is_new=is_new)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import (
     Commands,
     add_command,
@@ -169,7 +169,7 @@ def _wanted(project: Project, args: argparse.Namespace) -> EntryFilter:
 
 
 def list_entries(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     out: Output = args.out
     with opened(args) as project:
@@ -224,7 +224,7 @@ def _tell_causes(project: Project, wanted: EntryFilter, out: Output) -> None:
 def show(args: argparse.Namespace) -> int:
     from penstock.cli.commands.events import COLUMNS as EVENT_COLUMNS
     from penstock.cli.commands.events import event_line, latest
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     out: Output = args.out
     with opened(args) as project:
@@ -286,7 +286,7 @@ def _times(row: EntryView) -> str:
 
 
 def release(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         seen = _act(project, args, "release", project.quarantine.release)
@@ -298,7 +298,7 @@ def release(args: argparse.Namespace) -> int:
 
 
 def discard(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         seen = _act(project, args, "discard", project.quarantine.discard)
@@ -343,7 +343,7 @@ def _tell_act(
 
 
 def export(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
     from penstock.cli.render.quarantine_export import write_entries
 
     out: Output = args.out
@@ -358,7 +358,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 def note(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         project.quarantine.note(args.job_id, args.text)

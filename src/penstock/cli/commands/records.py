@@ -70,7 +70,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     _refuse_contradictions(args)
     with opened(args) as project:

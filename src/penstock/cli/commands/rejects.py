@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import (
     Commands,
     add_command,
@@ -91,7 +91,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 def tell(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         wanted = _wanted(project, args, open_only=args.open)
@@ -108,7 +108,7 @@ def tell(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     out: Output = args.out
     with opened(args) as project:
@@ -140,7 +140,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def redrive(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     out: Output = args.out
     with opened(args) as project:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_reason, whole_number
 from penstock.cli.render.wording import count
 from penstock.errors import Refused, UsageError
@@ -71,7 +71,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     _refuse_contradictions(args)
     with opened(args) as project:
@@ -150,8 +150,8 @@ def _tell_queued(row: RunView, args: argparse.Namespace) -> None:
 
 
 def _worked(project: Project, row: RunView, args: argparse.Namespace) -> RunView:
-    from penstock.app.performing import Interrupted
-    from penstock.cli.commands.working import showing_progress
+    from penstock.app.run_performer import Interrupted
+    from penstock.cli.commands.service import showing_progress
 
     if args.drop:
         raise Refused(f"replay {row.id} is {row.state}", f"penstock cancel {row.id}, then drop it")

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
-from penstock.cli.render.steering import tell_job
+from penstock.cli.render.act_results import tell_job
 from penstock.cli.render.wording import count
 from penstock.errors import UsageError
 
@@ -36,7 +36,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     if (args.run_id is None) == (args.job_id is None):
         raise UsageError("retry what? RUN --failed or --job JOB", "penstock runs lists the runs")

@@ -74,7 +74,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     if bool(args.names) == args.all:
         raise UsageError(
@@ -153,8 +153,8 @@ def _param(text: str) -> tuple[str, Any]:
 
 def work_on(project: Project, run_ids: list[int], args: argparse.Namespace) -> int:
     """Work until these runs have ended, with progress, and answer with the command's exit code."""
-    from penstock.app.performing import Interrupted
-    from penstock.cli.commands.working import showing_progress
+    from penstock.app.run_performer import Interrupted
+    from penstock.cli.commands.service import showing_progress
 
     out: Output = args.out
     try:

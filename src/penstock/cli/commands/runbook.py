@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.render.runbook import commands_of, tell_result, tell_state, tell_step
 from penstock.cli.render.tables import column, key_column
@@ -63,7 +63,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     if args.dry_run and not args.step:
         raise UsageError("--dry-run is for --step STEP")
@@ -206,8 +206,8 @@ def _question(project: Project, args: argparse.Namespace, seen: StepResult) -> s
 
 def _work(project: Project, args: argparse.Namespace, done: StepResult) -> None:
     """Work on the run that a step has started, or wait for whoever does."""
-    from penstock.app.performing import Interrupted
-    from penstock.cli.commands.working import showing_progress
+    from penstock.app.run_performer import Interrupted
+    from penstock.cli.commands.service import showing_progress
 
     if done.run_id is None:
         return

@@ -54,7 +54,7 @@ def register(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from penstock.cli.commands.workers import stale_words
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     run_id = _run_id(args.words)
     with opened(args) as project:

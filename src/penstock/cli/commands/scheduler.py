@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from penstock.cli import exits
-from penstock.cli.commands.working import say_stopped, working_on
+from penstock.cli.commands.service import say_stopped, working_on
 from penstock.cli.parser import Commands, add_command
 from penstock.cli.render.output import Output
 from penstock.cli.render.service_log import ServiceLog, add_log_options
@@ -25,7 +25,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
     from penstock.cli.render.unblocked import unblocked
 
     out: Output = args.out

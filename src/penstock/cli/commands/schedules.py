@@ -114,7 +114,7 @@ def _days(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         now = project.now()
@@ -143,7 +143,7 @@ def run_explain(args: argparse.Namespace) -> int:
 
 
 def run_diff(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         found = project.schedules.differences()
@@ -180,7 +180,7 @@ def _said(key: str, value: Any) -> str:
 
 
 def run_history(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened, source_key
+    from penstock.cli.lookup import opened, source_key
 
     with opened(args) as project:
         key = source_key(project, args.source)

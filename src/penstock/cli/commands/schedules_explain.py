@@ -33,7 +33,7 @@ PROMISES = (
 
 
 def tell_explained(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         now = project.now()

@@ -55,7 +55,7 @@ class _Day:
 
 
 def tell_next(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         now = project.now()

@@ -49,7 +49,7 @@ def register(commands: Commands) -> None:
 def infer(args: argparse.Namespace) -> int:
     import json
 
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         schema = json.dumps(project.records.infer_schema(args.collection), indent=2) + "\n"
@@ -66,7 +66,7 @@ def infer(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         found = project.records.check_schema(args.collection, schema=args.schema, limit=args.limit)

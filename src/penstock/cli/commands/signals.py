@@ -52,7 +52,7 @@ def register(commands: Commands) -> None:
 
 
 def raise_one(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     data = _data(args.data)
     with opened(args) as project:
@@ -83,7 +83,7 @@ def _data(text: str | None) -> Any:
 
 
 def show(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         rows = list(project.signals.each(args.name, limit=args.limit))

@@ -75,7 +75,7 @@ def _seed(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     if args.html and not Path(args.html).absolute().parent.is_dir():
         # Before all the work, and not after it.

@@ -22,8 +22,8 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
-    from penstock.cli.render.steering import tell_run
+    from penstock.cli.lookup import opened
+    from penstock.cli.render.act_results import tell_run
 
     with opened(args) as project:
         begun = project.runs.begin(args.run_id, reason=args.reason)

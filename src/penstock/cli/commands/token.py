@@ -61,7 +61,7 @@ def register(commands: Commands) -> None:
 
 def create(args: argparse.Namespace) -> int:
     from penstock.app.moments import length
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     expires_in_s = None if args.expires == NEVER else length("--expires", args.expires)
     with opened(args) as project:
@@ -78,7 +78,7 @@ def create(args: argparse.Namespace) -> int:
 
 
 def show_list(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         rows = list(project.tokens.each(limit=args.limit))
@@ -101,7 +101,7 @@ def _line(row: TokenView) -> tuple[object, ...]:
 
 
 def revoke(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         is_new = project.tokens.revoke(args.name, reason=args.reason)

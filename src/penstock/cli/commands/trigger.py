@@ -35,7 +35,7 @@ def register(commands: Commands) -> None:
 
 
 def serve(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
     from penstock.web.trigger import run_trigger
 
     with opened(args) as project:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.asking import add_yes, confirm
+from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_reason, whole_number
 from penstock.cli.render.tables import key_column, whole
 from penstock.cli.render.wording import count
@@ -37,7 +37,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
 
     with opened(args) as project:
         report = project.runs.undo(args.run_id, dry_run=True, limit=args.limit)

@@ -7,8 +7,8 @@ import os
 import sys
 
 from penstock.cli import exits
+from penstock.cli.commands.service import add_workers, say_stopped, working_on
 from penstock.cli.commands.web import HOST, PORT, add_web_options, port_number
-from penstock.cli.commands.working import add_workers, say_stopped, working_on
 from penstock.cli.parser import Commands, add_command
 from penstock.cli.render.output import Output
 from penstock.cli.render.service_log import ServiceLog, add_log_options
@@ -63,7 +63,7 @@ def _add_web(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
     from penstock.cli.render.unblocked import unblocked
     from penstock.cli.web_process import web_beside
 

@@ -62,7 +62,7 @@ def port_number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.opening import opened
+    from penstock.cli.lookup import opened
     from penstock.web.run import run_web
     from penstock.web.settings import settings_of
 

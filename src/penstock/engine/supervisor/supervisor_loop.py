@@ -12,8 +12,8 @@ from functools import partial
 
 from penstock.counting import count
 from penstock.engine.leader.activity import Activity
+from penstock.engine.supervisor.code_reload import CodeReload
 from penstock.engine.supervisor.leader_task import LeaderTask
-from penstock.engine.supervisor.reloading import CodeReload
 from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.engine.supervisor.store_trouble import StoreTrouble
 from penstock.engine.supervisor.watch import Watch

@@ -12,7 +12,7 @@ from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.perform import Performer
 from penstock.engine.worker.performance import Work
-from penstock.engine.worker.replaying import another_version
+from penstock.engine.worker.replay_pages import another_version
 from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler
 from penstock.engine.worker.snapshot_writer import SnapshotWriter

@@ -20,7 +20,7 @@ from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.lease import Lease, PatientCalls
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.perform import Performer, ThreadPool
-from penstock.engine.worker.replaying import Replaying
+from penstock.engine.worker.replay_pages import ReplayPages
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
 from penstock.engine.worker.review import Review
 from penstock.engine.worker.running_jobs import RunningJobs
@@ -168,8 +168,8 @@ class WorkerBuilder:
         return Spending(self.rules)
 
     @cached_property
-    def replaying(self) -> Replaying:
-        return Replaying(self.resources.store, self.ask, self.snapshot_writer)
+    def replaying(self) -> ReplayPages:
+        return ReplayPages(self.resources.store, self.ask, self.snapshot_writer)
 
     @cached_property
     def runs(self) -> KnownRuns:

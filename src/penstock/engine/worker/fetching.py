@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.worker.replaying import Replaying
-from penstock.engine.worker.revisiting import Ask, Revisiting, Visit
+from penstock.engine.worker.page_revisit import Ask, PageRevisit, Visit
+from penstock.engine.worker.replay_pages import ReplayPages
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import StageConfig
@@ -50,7 +50,7 @@ class Fetching:
     snapshot_writer: SnapshotWriter
     fetcher: Fetcher
     spending: Spending
-    replaying: Replaying
+    replaying: ReplayPages
     ask: Ask
     flush: Callable[[Claimed, Effects], Awaitable[None]]
 
@@ -132,7 +132,7 @@ class Fetching:
         async def keep(response: Response) -> Response:
             return await self._kept(errand.job, response)
 
-        revisiting = Revisiting(self.store, self.snapshot_writer, self.ask)
+        revisiting = PageRevisit(self.store, self.snapshot_writer, self.ask)
         visit = Visit(errand.job, errand.url, errand.config.source.version, get, keep)
         is_page_level = errand.config.stage.unit == "page"
         return await (revisiting.page(visit) if is_page_level else revisiting.other(visit))

@@ -36,9 +36,9 @@ from penstock.engine.worker.exits import (
     TRUST_S,
 )
 from penstock.engine.worker.lifeline import Lifeline
-from penstock.engine.worker.listening import Listening
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.step_output import StepOutput, catch
+from penstock.engine.worker.store_listener import StoreListener
 from penstock.engine.worker.threads import Threads
 from penstock.engine.worker.watchdog import PULSE_S, Watchdog
 from penstock.errors import PenstockError, StoreCorrupt, StoreIoError, StoreUnreachable
@@ -158,7 +158,7 @@ def build_worker(
     )
     traces = _traces(project, name, tell)
     news = asyncio.Event()
-    listening = Listening(resources.store, calls, news.set)
+    listening = StoreListener(resources.store, calls, news.set)
     builder = WorkerBuilder(
         name=name,
         project=project,

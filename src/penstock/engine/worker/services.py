@@ -10,7 +10,7 @@ from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.fetching import Errand, Fetching
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.lease import Lease, PatientCalls
-from penstock.engine.worker.replaying import Replaying
+from penstock.engine.worker.replay_pages import ReplayPages
 from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
@@ -38,7 +38,7 @@ class StepServices:
         snapshot_writer: SnapshotWriter,
         fetcher: Fetcher,
         spending: Spending,
-        replaying: Replaying,
+        replaying: ReplayPages,
         tracer: AttemptTracer | None = None,
     ) -> None:
         self._store = store

@@ -50,7 +50,7 @@ from penstock.store.postgres.connection import (
 from penstock.store.postgres.grants import refuse_lacking
 from penstock.store.postgres.hints import Hints
 from penstock.store.postgres.migrate import PACKAGE, Migrating, newest
-from penstock.store.postgres.naming import channel_of, in_schema, queries_in
+from penstock.store.postgres.schema_names import channel_of, in_schema, queries_in
 from penstock.store.schema import Applied, Plan, Purpose, refuse_unfinished
 
 # A run's tallies are summed up when there are so many.

@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from penstock.errors import Remedy, StoreError
 from penstock.settings.address import SCHEMA
 from penstock.store.postgres.connection import PATIENCE_S, STATEMENT_S, Connection
-from penstock.store.postgres.naming import in_schema, lock_of
+from penstock.store.postgres.schema_names import in_schema, lock_of
 from penstock.store.schema import (
     Applied,
     Migration,

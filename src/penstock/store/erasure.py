@@ -73,7 +73,7 @@ class Found:
         )
 
 
-class Forgetting(Noun):
+class Erasure(Noun):
     """The verbs of erasing a key."""
 
     def find(self, source_id: int, key: str) -> Found:

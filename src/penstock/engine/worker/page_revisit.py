@@ -1,4 +1,4 @@
-"""Revisiting: an incremental run asks a site no more than it must to know whether a page is as it was.
+"""A page that is visited again: an incremental run asks no more than it must to know whether it changed.
 
 Nothing at all, where the sitemap or feed that this run has read says so; else for the page if it has changed;
 else its content tells. What is as it was, and was extracted by the very code and configuration of today, is
@@ -48,7 +48,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Revisiting:
+class PageRevisit:
     """Fetches pages of incremental runs."""
 
     store: Store

@@ -120,7 +120,7 @@ async def trouble_with(settings: Settings) -> str:
         sys.executable,
         "-P",
         "-m",
-        "penstock.engine.supervisor.reloading",
+        "penstock.engine.supervisor.code_reload",
         "--project",
         str(settings.root),
     ]
@@ -142,7 +142,7 @@ async def trouble_with(settings: Settings) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="penstock.engine.supervisor.reloading")
+    parser = argparse.ArgumentParser(prog="penstock.engine.supervisor.code_reload")
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--env")
     args = parser.parse_args()

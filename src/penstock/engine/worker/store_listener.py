@@ -1,4 +1,4 @@
-"""Listening for what other processes have written: on the event loop, and never waiting for it."""
+"""Listens for what other processes have written: on the event loop, and never waiting for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.engine.worker.calls import InThreads
 from penstock.store.store import Store
 
 
-class Listening:
+class StoreListener:
     """Asks the store whether something has changed; `wake` is called at once where the store can tell."""
 
     def __init__(

@@ -12,7 +12,7 @@ from penstock.app.unfinished import unfinished_run, unfinished_runs
 from penstock.app.views.runs import LeftOut, NoneCanRun, Started, StartedMany, run_view
 from penstock.errors import ConfigError, PenstockError, PipelineError, Refused, UsageError
 from penstock.jobs.run import RunKind
-from penstock.project.starting import Asked
+from penstock.project.run_starter import Asked
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns

@@ -69,7 +69,7 @@ class Asked:
 NOTHING_ASKED = Asked()
 
 
-class Starting(Opened):
+class RunStarter(Opened):
     """The verbs that make work."""
 
     def run(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from penstock.store.copying import Row
+from penstock.store.copy_progress import Row
 from penstock.store.ledger import COUNTS
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.tables import TABLES, Column, Table

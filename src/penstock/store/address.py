@@ -17,7 +17,7 @@ from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Store
 
 if TYPE_CHECKING:
-    from penstock.store.copying import End
+    from penstock.store.copy_progress import End
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -52,12 +52,12 @@ def open_schema(settings: Settings, clock: Clock) -> Schema:
 def open_end(address: str, folder: Path, clock: Clock) -> End:
     """A database as one end of a copy, by its address; a file's name is relative to the folder."""
     if address.startswith(SQLITE):
-        from penstock.store.sqlite.copying import SqliteEnd
+        from penstock.store.sqlite.copy_end import SqliteEnd
 
         file = folder / address.removeprefix(SQLITE)
         return SqliteEnd(SqliteDatabase(file, clock, purpose="copy"))
     with _driver_wanted():
-        from penstock.store.postgres.copying import PostgresEnd
+        from penstock.store.postgres.copy_end import PostgresEnd
         from penstock.store.postgres.database import PostgresDatabase
     return PostgresEnd(PostgresDatabase(address, clock, purpose="copy"))
 

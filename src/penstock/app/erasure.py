@@ -14,7 +14,7 @@ from penstock.snapshots import SegmentPlace, open_snapshots
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
     from penstock.journal.audit_events import RecordForgotten
-    from penstock.store.forgetting import Found
+    from penstock.store.erasure import Found
 
 # Work goes on meanwhile: what it has added is looked for again.
 PASSES = 3
@@ -38,15 +38,15 @@ def forget(
     reason, done = Needle(key).erased_text(reason), []
     for _ in range(PASSES):
         done.append(_erase(project, found, actor, reason))
-        found = project.connection.forgetting.find(source_id, key)
+        found = project.connection.erasure.find(source_id, key)
         if found.is_nothing:
             break
         _refuse_open(project, source, found)
-    return _view(source, key, done, is_done=True, is_scrubbed=project.connection.forgetting.scrub())
+    return _view(source, key, done, is_done=True, is_scrubbed=project.connection.erasure.scrub())
 
 
 def _found(project: Nouns, source_id: int, source: str, key: str) -> Found:
-    found = project.connection.forgetting.find(source_id, key)
+    found = project.connection.erasure.find(source_id, key)
     if found.is_nothing:
         raise Refused(
             f"nothing is stored under the key {key!r} of {source}",
@@ -68,7 +68,7 @@ def _refuse_open(project: Nouns, source: str, found: Found) -> None:
                 code="run_active",
                 remedy=Remedy("runs.cancel", run_id),
             )
-    for run_id in project.connection.forgetting.active_replays(found.source_id):
+    for run_id in project.connection.erasure.active_replays(found.source_id):
         raise Refused(
             f"replay {run_id} of {source} is active and may have read these pages",
             "wait for its end, or cancel it",
@@ -93,7 +93,7 @@ def _erase(project: Nouns, found: Found, actor: str, reason: str) -> RecordForgo
             snapshots.close()
     # What is sealed already keeps the hash it was sealed with.
     store.audit.seal_all(0.0)
-    return store.forgetting.erase(found, actor, reason)
+    return store.erasure.erase(found, actor, reason)
 
 
 def _view(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from penstock.store.copying import Row
+from penstock.store.copy_progress import Row
 from penstock.store.database import storable_text
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.tables import TABLES, Table

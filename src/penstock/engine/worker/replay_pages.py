@@ -1,4 +1,4 @@
-"""Replaying: pages are brought from the runs that are replayed, and served from their snapshots.
+"""Pages of a replay: they come from the runs that are replayed, and are served from their snapshots.
 
 Nothing of a replay reaches the network, and nothing that it does counts before a person commits it:
 what it saves is staged, and it moves no checkpoint and raises no signal.
@@ -29,7 +29,7 @@ class Ask(Protocol):
     def __call__(self, verb: Callable[[], Any]) -> Awaitable[Any]: ...
 
 
-class Replaying:
+class ReplayPages:
     """What a worker needs for the jobs of replays."""
 
     def __init__(self, store: Store, ask: Ask, snapshot_writer: SnapshotWriter) -> None:

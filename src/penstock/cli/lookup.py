@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.app import Project
-from penstock.app.opening import open_project, protect_files, store_errors_explained
+from penstock.app.entry import open_project, protect_files, store_errors_explained
 from penstock.cli.parser import LARGEST_ID
 from penstock.cli.render.service_log import choose_format
 from penstock.errors import Remedy, UsageError
