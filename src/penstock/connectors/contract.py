@@ -161,6 +161,9 @@ class Connector(ABC, Generic[K]):
         """The SHA-256 of an item's bytes, to recognise it under another name."""
         raise NotImplementedError
 
+    async def deleted(self, ctx: Context, item: Item) -> None:
+        """An item becomes a tombstone: what was saved besides its documents is deleted here, too."""
+
     @classmethod
     def missing_modules(cls) -> list[str]:
         """Modules that it needs and that are not installed."""

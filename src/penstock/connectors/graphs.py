@@ -91,6 +91,7 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
         made = connector_of(connector.name, ctx.source)
         wanted = msgspec.convert(item, Item)
         if wanted.is_deleted:
+            await made.deleted(ctx, wanted)
             yield _tombstone(ctx, wanted)
             return
         try:
@@ -102,7 +103,9 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
                 else:
                     yield _shaped(found, wanted)
         except Gone as gone:
-            yield await _gone(ctx, wanted, gone)
+            made_of_it = await _gone(ctx, wanted, gone)
+            await made.deleted(ctx, wanted)
+            yield made_of_it
 
     if saves:
 

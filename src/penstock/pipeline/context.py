@@ -211,12 +211,18 @@ class Context:
         return response
 
     async def capture(
-        self, address: str, read: Callable[[], Awaitable[Captured]], content_type: str = ""
+        self,
+        address: str,
+        read: Callable[[], Awaitable[Captured]],
+        content_type: str = "",
+        *,
+        anew: bool = False,
     ) -> Response:
         """What is at an address that is not HTTP: `read` is called, and its bytes are stored first.
 
         It is to `ctx.fetch` what a file is to a page: a replay is served from the snapshot without calling
-        `read`, and an incremental run leaves alone what is as it was. Its bytes count against budgets.
+        `read`, and an incremental run leaves alone what is as it was, unless it is to be read `anew`: what
+        is made of it depends on more than its bytes. Its bytes count against budgets.
         """
 
         async def bring() -> Response:
@@ -226,7 +232,8 @@ class Context:
             headers.update(found.headers)
             return Response(address, address, 200, headers, found.body, self.now())
 
-        return await self._fetch(address, bring=bring)
+        about: dict[str, Any] = {"is_anew": True} if anew else {}
+        return await self._fetch(address, bring=bring, **about)
 
     async def in_thread(self, work: Callable[[], Done]) -> Done:
         """What `work` answers; it is called in a thread, because it reads a disk or takes long."""

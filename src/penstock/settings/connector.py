@@ -16,6 +16,7 @@ BUILT_IN: dict[str, str] = {
     "files": "penstock.connectors.files:Files",
     "feed": "penstock.connectors.feed:Feed",
     "web": "penstock.connectors.web:Web",
+    "obsidian": "penstock.connectors.obsidian:Obsidian",
 }
 
 

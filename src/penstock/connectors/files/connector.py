@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from penstock.connectors.contract import Connector, Document, Gone, Item, Sample, Unlisted
+from penstock.connectors.contract import (
+    Checkpoint,
+    Connector,
+    Document,
+    Gone,
+    Item,
+    Sample,
+    Unlisted,
+)
 from penstock.connectors.files import paths
 from penstock.connectors.files.globs import Globs
 from penstock.connectors.files.reading import read_file
 from penstock.connectors.files.walk import Found, Symlinks, Wanted, walk
 from penstock.connectors.formats.kinds import content_type_of, kind_of, parse
+from penstock.connectors.formats.parsed import Parsed
 from penstock.connectors.target import Recognised
 from penstock.counting import count
 from penstock.errors import ConfigError
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.connectors.target import Target
     from penstock.pipeline.context import Context
 
+Complete = Callable[[list[Item]], Awaitable[list[Item]]]
 SLICE = 500
 # To parse less takes no longer than to go to a thread and back.
 SMALL = 16_384
@@ -108,19 +118,28 @@ class Files(Connector[FilesKeys]):
 
     async def discover(
         self, ctx: Context, cursors: Mapping[str, Any]
-    ) -> AsyncIterator[Item | Unlisted]:
+    ) -> AsyncIterator[Item | Checkpoint | Unlisted]:
         """Every file that is meant; in a run that landed files have started, these alone."""
-        landed = _landed(ctx)
-        walked = walk(self._root, self._wanted())
+        async for found in self._listed(ctx, _as_they_are):
+            yield found
+
+    async def _listed(self, ctx: Context, complete: Complete) -> AsyncIterator[Item | Unlisted]:
+        """The files that are meant, batch by batch, each item as `complete` answers it."""
+        landed = landed_files(ctx)
         too_large = 0
-        while batch := await ctx.in_thread(lambda: self._next(walked)):
+        async for batch in self._batches(ctx, self._wanted()):
+            items: list[Item] = []
             for found in batch:
                 if found.problem:
                     yield Unlisted(self._address(found.path), found.problem)
                 elif found.size > self.settings.max_bytes:
                     too_large += 1
+                elif paths.is_too_long(address := self._address(found.path)):
+                    yield Unlisted(address[:200], "its path is too long")
                 elif landed is None or str(self._root / found.path) in landed:
-                    yield self._item(found, ctx.now())
+                    items.append(self._item(found, ctx.now()))
+            for item in await complete(items):
+                yield item
         if landed is not None:
             yield Unlisted(
                 paths.prefix_of(self.place.source), "this run is about the files that landed"
@@ -128,6 +147,11 @@ class Files(Connector[FilesKeys]):
         if too_large:
             words = count(too_large, "file")
             ctx.note(f"{words} larger than max_bytes ({self.settings.max_bytes:,}) left out")
+
+    async def _batches(self, ctx: Context, wanted: Wanted) -> AsyncIterator[list[Found]]:
+        walked = walk(self._root, wanted)
+        while batch := await ctx.in_thread(lambda: self._next(walked)):
+            yield batch
 
     def _next(self, walked: Any) -> list[Found]:
         try:
@@ -143,11 +167,9 @@ class Files(Connector[FilesKeys]):
         except OSError as error:
             raise Transient(f"the folder {self.settings.folder}: {error.strerror}") from None
 
-    def _item(self, found: Found, now: float) -> Item | Unlisted:
-        address = self._address(found.path)
-        if paths.is_too_long(address):
-            return Unlisted(address[:200], "its path is too long")
+    def _item(self, found: Found, now: float) -> Item:
         is_settled = now - found.changed_at > SETTLED_S
+        address = self._address(found.path)
         return Item(paths.key_of(found.path), address, found.stamp if is_settled else "")
 
     async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document]:
@@ -156,13 +178,13 @@ class Files(Connector[FilesKeys]):
         async def bring() -> Captured:
             return Captured(await ctx.in_thread(lambda: self._bytes(item)))
 
-        response = await ctx.capture(item.address, bring, content_type_of(name))
+        is_anew = bool(item.about.get("anew"))
+        response = await ctx.capture(item.address, bring, content_type_of(name), anew=is_anew)
         body = response.body
-        kind = kind_of(name, body)
         if len(body) <= SMALL:
-            parsed = parse(kind, body, name=name)
+            parsed = self._parsed(item, name, body)
         else:
-            parsed = await ctx.in_thread(lambda: parse(kind, body, name=name))
+            parsed = await ctx.in_thread(lambda: self._parsed(item, name, body))
         yield Document(
             key=item.key,
             kind=parsed.kind,
@@ -173,6 +195,9 @@ class Files(Connector[FilesKeys]):
             data=parsed.data,
             fingerprint=response.content_hash,
         )
+
+    def _parsed(self, item: Item, name: str, body: bytes) -> Parsed:
+        return parse(kind_of(name, body), body, name=name)
 
     async def digest(self, ctx: Context, item: Item) -> str:
         try:
@@ -231,7 +256,11 @@ class Files(Connector[FilesKeys]):
         return Sample("demo-files", {"folder": f"./{folder.name}"})
 
 
-def _landed(ctx: Context) -> set[str] | None:
+async def _as_they_are(items: list[Item]) -> list[Item]:
+    return items
+
+
+def landed_files(ctx: Context) -> set[str] | None:
     """The files that this run is about; None if it is about the whole folder."""
     signal = ctx.run.signal
     if signal is None or signal.name != FILE_LANDED:

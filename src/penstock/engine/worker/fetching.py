@@ -68,7 +68,8 @@ class Fetching:
             stored = await self._stored(job, row)
             if stored is not None:
                 return stored
-        if run.policy.skips_unchanged and is_page(options):
+        is_anew = options.pop("is_anew", False)
+        if run.policy.skips_unchanged and is_page(options) and not is_anew:
             return await self._revisit(errand, options)
         if options.pop("conditional", False):
             return await self._fetch_if_changed(errand, options)
