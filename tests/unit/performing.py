@@ -14,11 +14,13 @@ from penstock.engine.worker.in_child import ChildPool
 from penstock.engine.worker.perform import Performer, ThreadPool
 from penstock.engine.worker.performance import Work
 from penstock.engine.worker.threads import InlineThreads
+from penstock.errors import PipelineError
+from penstock.http.door import Door
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome
-from penstock.pipeline.attempt import StepRun, StepSource
+from penstock.pipeline.attempt import BeforeRequest, StepRun, StepSource
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
 from penstock.testing import VirtualClock, VirtualLoop
@@ -45,6 +47,9 @@ class ListedServices:
             raise self.trouble
         body = self.pages.get(url, b"page")
         return Response(url, url, 200, {}, body, 0.0, snapshot_id=len(self.fetched))
+
+    def door(self, job: Claimed, host: str, port: int, *, tls: bool, begin: BeforeRequest) -> Door:
+        raise PipelineError("nothing here opens connections")
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         self.asked += 1

@@ -1,282 +1,455 @@
-"""The door: who waits there waits in line, who gives up gives back, and what is held is said in full."""
+"""The door: other protocols pass the same address rules, limits, budgets and breakers as HTTP."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing, suppress
+import socket
+import socketserver
+import ssl
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pytest
+from aiohttp import web
 
-from penstock.engine.worker.calls import Inline
-from penstock.engine.worker.request_limiter import LONGEST_LINE_S, StoreRequestLimiter
-from penstock.errors import StoreError
-from penstock.gates.admission import NO_REPORT, Report
-from penstock.gates.project_terms import HostLimit, ProjectTerms, SourceTerms
-from penstock.gates.rates import LONGEST_WAIT_S, RateDecision, RateRequest, Sent
-from penstock.http.failures import FetchError
-from penstock.http.fetch import BudgetSpent, Fetcher, Paced
-from penstock.http.network import RawResponse, Request
+from penstock.app import Project
+from penstock.errors import PipelineError
+from penstock.http.door import Door
+from penstock.http.failures import AddressRefused, FetchError, FetchRefused, HostClosed
+from penstock.http.fetch import Fetcher
+from penstock.http.network import AiohttpNetwork
+from penstock.http.request_gates import Caller
 from penstock.settings import FetchPolicy
-from penstock.settings.budget import Bound
-from penstock.store.sqlite.store import SqliteStore
-from penstock.testing import ScriptedNetwork, VirtualClock, VirtualLoop
+from penstock.store.jobs import JobFilter
+from penstock.testing import Simulation, VirtualClock, journal
+from tests.hostile.loopback import Doors, Names, in_loop
+from tests.hostile.offline import FakeClock, FakeDoor, FakeNetwork, a_fetcher
 
-Answer = TypeVar("Answer")
-BYTES = Bound("source:shop", "bytes", "day", 1000.0)
-REQUESTS = Bound("source:shop", "requests", "day", 3.0)
-HOST = HostLimit("shop.example", 2)
-POLICY = FetchPolicy(robots=False, max_bytes=400, timeout_s=10.0, connections=100)
-
-
-class Watched(SqliteStore):
-    """Remembers what it was told, and may fail after it has done what it was asked."""
-
-    def __init__(self, path: Path, clock: VirtualClock) -> None:
-        super().__init__(path, clock)
-        self.reports: list[Report] = []
-        self.lost_answers = 0
-        self._reserve, self.hosts.reserve = self.hosts.reserve, self._watched  # type: ignore[method-assign]
-
-    def _watched(
-        self, wants: Sequence[RateRequest], report: Report = NO_REPORT
-    ) -> list[RateDecision]:
-        self.reports.append(report)
-        verdicts = self._reserve(wants, report)
-        if self.lost_answers:
-            self.lost_answers -= 1
-            raise StoreError("the answer was lost")
-        return verdicts
+SECRET = "hunter2-canary"
+PUBLIC = FetchPolicy()
+HERE = FetchPolicy(allow_private=True, timeout_s=5.0)
+PEM = Path(__file__).parent / "localhost_test.pem"
 
 
-class Slow(Inline):
-    """Each call takes a second, as if the disk or the way to the server did."""
-
-    async def __call__(self, verb: Callable[[], Answer]) -> Answer:
-        await asyncio.sleep(1.0)
-        return verb()
-
-
-class Rig:
-    """A fetcher and its door over a store, on virtual time; pages take a second."""
-
-    def __init__(
-        self,
-        root: Path,
-        *bounds: Bound,
-        host: HostLimit | None = None,
-        calls: Inline | None = None,
-    ) -> None:
-        self.clock = VirtualClock()
-        self.store = Watched(root / "penstock.db", self.clock)
-        self.store.workers.register("w", "here", 1, "test")
-        hosts = {} if host is None else {host.host: host}
-        rules = ProjectTerms({"shop": SourceTerms(bounds)}, hosts=hosts)
-        self.pacing = StoreRequestLimiter(self.store, calls or Inline(), rules, "w")
-        self.network = ScriptedNetwork(self.answer)
-        self.fetcher = Fetcher(self.network, self.clock, random.Random(1), self.pacing)
-        self.under_way = 0
-        self.most = 0
-        self.fails_with: Exception | None = None
-
-    async def answer(self, request: Request) -> RawResponse:
-        self.under_way += 1
-        self.most = max(self.most, self.under_way)
-        try:
-            await asyncio.sleep(1.0)
-        finally:
-            self.under_way -= 1
-        if self.fails_with is not None:
-            raise self.fails_with
-        return RawResponse(200, {}, b"x" * 100)
-
-    async def fetch(self, number: int = 0) -> str:
-        try:
-            await self.fetcher.fetch(
-                f"https://shop.example/{number}", POLICY, source="shop", run_id=1
-            )
-        except BudgetSpent:
-            return "budget"
-        except Paced:
-            return "paced"
-        except FetchError:
-            return "failed"
-        return "ok"
-
-    async def fetch_all(self, count: int) -> list[str]:
-        return await asyncio.gather(*(self.fetch(number) for number in range(count)))
-
-    def run(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        async def to_the_end() -> Answer:
-            try:
-                found = await work()
-                await self.pacing.settle()
-                return found
-            finally:
-                self.pacing.stop()
-
-        with closing(VirtualLoop(self.clock)) as loop:
-            return loop.run_until_complete(to_the_end())
-
-    def standing(self) -> list[tuple[float, float]]:
-        return [(row.used, row.held) for row in self.store.budgets.all()]
+def a_door(
+    host: str = "mail.example",
+    port: int = 993,
+    policy: FetchPolicy = PUBLIC,
+    *,
+    tls: bool = True,
+    network: AiohttpNetwork | None = None,
+    limiter: FakeDoor | None = None,
+) -> Door:
+    clock = FakeClock()
+    limiter = limiter or FakeDoor(clock)
+    fetcher = Fetcher(network or AiohttpNetwork(), clock, random.Random(7), limiter)
+    return fetcher.door(host, port, policy, Caller("mail"), tls=tls)
 
 
-def test_requests_beyond_what_can_be_reserved_wait_in_line_and_go_out(tmp_path: Path) -> None:
-    """1000 bytes are enough for two that may bring 400; in the end for ten that bring 100."""
-    rig = Rig(tmp_path, BYTES)
-    answers = rig.run(lambda: rig.fetch_all(14))
-    assert answers.count("ok") == 10
-    assert answers.count("budget") == 4
-    assert rig.most == 2
-    assert rig.standing() == [(1000, 0)]
-    # Who ended lets the next one in at once, without waiting for anybody to look.
-    assert rig.clock.monotonic() < 9
+class _Echo(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        self.server.connections += 1  # type: ignore[attr-defined]
+        while line := self.rfile.readline():
+            self.server.lines.append(line)  # type: ignore[attr-defined]
+            self.wfile.write(b"echo " + line)
 
 
-def test_places_at_a_host_are_taken_in_turn(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, host=HOST)
-    assert rig.run(lambda: rig.fetch_all(9)) == ["ok"] * 9
-    assert rig.most == 2
-    assert rig.clock.monotonic() == pytest.approx(5.0, abs=0.1)
+class LineServer(socketserver.ThreadingTCPServer):
+    """Answers each line, and counts connections and lines."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Echo)
+        self.connections = 0
+        self.lines: list[bytes] = []
+        self.port: int = self.server_address[1]
 
 
-def test_who_stands_in_line_for_too_long_is_put_back(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, host=HOST)
-    rig.store.workers.register("other", "there", 2, "test")
-    rig.store.hosts.reserve([], Report("other", {HOST.key: 2.0}))
-    assert rig.run(rig.fetch) == "paced"
-    assert rig.clock.monotonic() == pytest.approx(LONGEST_LINE_S, abs=0.1)
-    assert rig.network.requests == []
+@pytest.fixture
+def server() -> Iterator[LineServer]:
+    with LineServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
-def test_what_another_worker_gives_back_is_found_soon(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, host=HOST)
-    rig.store.workers.register("other", "there", 2, "test")
-    rig.store.hosts.reserve([], Report("other", {HOST.key: 2.0}))
-
-    async def ends_later() -> str:
-        fetching = asyncio.create_task(rig.fetch())
-        await asyncio.sleep(LONGEST_WAIT_S * 2)
-        rig.store.hosts.reserve([], Report("other", {HOST.key: 1.0}))
-        return await fetching
-
-    assert rig.run(ends_later) == "ok"
-    assert rig.clock.monotonic() < LONGEST_WAIT_S * 2 + 1.5
+def exchange(opened: Any, line: bytes = b"hello\n") -> bytes:
+    opened.sendall(line)
+    found: bytes = opened.recv(100)
+    return found
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.3, 0.5, 1.7])
-def test_who_is_cancelled_gives_back_what_was_reserved(tmp_path: Path, after_s: float) -> None:
-    """Before the answer, in line, or with the request under way."""
-    rig = Rig(tmp_path, BYTES, host=HOST)
-
-    async def cancelled() -> list[str]:
-        tasks = [asyncio.create_task(rig.fetch(number)) for number in range(6)]
-        await asyncio.sleep(after_s)
-        for task in tasks:
-            task.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(*tasks)
-        await asyncio.sleep(0)
-        return await rig.fetch_all(2)
-
-    assert rig.run(cancelled) == ["ok", "ok"]
-    assert rig.standing()[0][1] == 0
-    assert rig.store.reports[-1].held.get(HOST.key, 0.0) == 0.0
+@in_loop
+async def test_a_private_address_is_refused_and_no_socket_is_opened() -> None:
+    for answers in (["10.0.0.7"], ["93.184.215.14", "127.0.0.1"], ["169.254.169.254"], ["::1"]):
+        sockets = Doors()
+        network = AiohttpNetwork(Names([answers]), sockets)
+        with pytest.raises(AddressRefused, match="allow_private"):
+            await a_door(network=network).connect()
+        assert sockets.wanted == []
+    with pytest.raises(AddressRefused):
+        await a_door("127.0.0.1").connect()
 
 
-def test_cancelled_between_the_answer_and_its_being_heard(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, BYTES)
-
-    async def cancelled() -> None:
-        task = asyncio.create_task(rig.fetch())
-        while not rig.pacing._held:
-            await asyncio.sleep(0)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-    rig.run(cancelled)
-    assert rig.standing() == [(0, 0)]
-    assert rig.network.requests == []
+@in_loop
+async def test_metadata_stays_closed_where_private_networks_are_open() -> None:
+    sockets = Doors()
+    network = AiohttpNetwork(Names([["169.254.169.254"]]), sockets)
+    with pytest.raises(AddressRefused):
+        await a_door(policy=HERE, network=network).connect()
+    with pytest.raises(AddressRefused):
+        await a_door("100.100.100.200", policy=HERE, network=network).connect()
+    assert sockets.wanted == []
 
 
-def test_cancelled_while_the_store_is_asked(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, BYTES, calls=Slow())
+def test_allow_private_opens_it_and_the_name_is_resolved_once(server: LineServer) -> None:
+    names = Names([["127.0.0.1"]])
 
-    async def cancelled() -> None:
-        task = asyncio.create_task(rig.fetch())
-        await asyncio.sleep(0.5)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        await asyncio.sleep(0.6)
-        assert [len(report.held) for report in rig.store.reports] == [0]
+    async def talk() -> bytes:
+        network = AiohttpNetwork(names)
+        door = a_door("mail.example", server.port, HERE, tls=False, network=network)
+        with closing(await door.connect()) as opened:
+            assert opened.gettimeout() == 5.0
+            return await asyncio.to_thread(exchange, opened)
 
-    rig.run(cancelled)
-    assert rig.standing() == [(0, 0)]
+    assert asyncio.run(talk()) == b"echo hello\n"
+    assert names.lookups == ["mail.example"]
 
 
-def test_worker_that_goes_says_first_what_it_used(tmp_path: Path) -> None:
-    """What it holds when it goes counts as used, all of it."""
-    rig = Rig(tmp_path, BYTES, calls=Slow())
-    assert rig.run(lambda: rig.fetch_all(2)) == ["ok", "ok"]
-    rig.store.workers.sign_off("w")
-    assert rig.standing() == [(200, 0)]
+@in_loop
+async def test_every_address_of_the_name_is_tried() -> None:
+    sockets = Doors()
+    network = AiohttpNetwork(Names([["93.184.215.14", "93.184.215.15"]]), sockets)
+    with pytest.raises(FetchError, match=r"mail\.example:993"):
+        await a_door(network=network).connect()
+    assert sockets.wanted == ["93.184.215.14", "93.184.215.15"]
 
 
-def test_answers_that_are_lost_leave_nothing_reserved(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, BYTES, host=HOST)
-    rig.store.lost_answers = 3
-    assert rig.run(lambda: rig.fetch_all(4)) == ["ok"] * 4
-    assert rig.standing()[0][1] == 0
-    held = dict(rig.store.reports[-1].held)
-    # Remembered until the attempt that sent them has settled.
-    assert held.pop("usage:1") == 4
-    assert held in ({}, {BYTES.holding: 0.0, HOST.key: 0.0})
+@pytest.mark.parametrize("name", ["localhost", "mail.example"])
+def test_the_certificate_is_checked_for_the_host(name: str) -> None:
+    ours, theirs = ssl.create_default_context(cafile=PEM), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(PEM)
+
+    async def talk() -> bytes:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"echo " + await reader.readline())
+            writer.close()
+
+        listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=theirs)
+        port = listening.sockets[0].getsockname()[1]
+        network = AiohttpNetwork(Names([["127.0.0.1"]]), tls=ours)
+        async with listening:
+            opened = await a_door(name, port, HERE, network=network).connect()
+            with closing(opened):
+                return await asyncio.to_thread(exchange, opened)
+
+    if name == "localhost":
+        assert asyncio.run(talk()) == b"echo hello\n"
+    else:
+        with pytest.raises(FetchError, match="certificate") as raised:
+            asyncio.run(talk())
+        assert raised.value.is_permanent
 
 
-def test_requests_are_held_until_they_are_put_down_with_their_run(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, REQUESTS)
-
-    async def fetch() -> None:
-        await rig.fetch_all(3)
-        rig.pacing.settled(1, 1)
-        await rig.pacing.settle()
-        assert rig.store.reports[-1].held == {"usage:1": 2}
-        rig.pacing.settled(1, 2)
-
-    rig.run(fetch)
-    assert rig.store.reports[-1].held == {"usage:1": 0}
+def test_hosts_have_the_names_that_they_have_in_urls() -> None:
+    assert a_door("IMAP.Example.com", 993).host_key == "imap.example.com:993"
+    assert a_door("stream.example", 443).host_key == "stream.example"
+    assert a_door("2001:4860:4860::8888", 143).host_key == "[2001:4860:4860::8888]:143"
+    for host in ("", "a b", "user@host", "host/path", "0x7f.1", "host:80", "a\r\nb"):
+        with pytest.raises(AddressRefused):
+            a_door(host)
+    for port in (0, -1, 65536):
+        with pytest.raises(AddressRefused):
+            a_door(port=port)
 
 
-def test_failed_request_gives_back_and_counts_what_had_come(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, BYTES)
-    error = FetchError("cut off")
-    error.received = 250
-    rig.fails_with = error
-    assert rig.run(rig.fetch) == "failed"
-    assert rig.standing() == [(250, 0)]
+def test_a_host_beside_fetch_hosts_is_refused() -> None:
+    with pytest.raises(AddressRefused, match=r"fetch\.hosts"):
+        a_door(policy=FetchPolicy(hosts=("other.example",)))
+    a_door(policy=FetchPolicy(hosts=("mail.example:993",)))
 
 
-def test_counted_budgets_need_no_call_after_the_request(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, REQUESTS)
-    assert rig.run(lambda: rig.fetch_all(5)) == ["ok", "ok", "ok", "budget", "budget"]
-    assert len(rig.store.reports) == 1
+@in_loop
+async def test_a_connection_does_not_go_around_a_proxy() -> None:
+    with pytest.raises(FetchRefused, match="proxy"):
+        await a_door(policy=FetchPolicy(proxy=f"http://me:{SECRET}@proxy.example:3128")).connect()
 
 
-def test_every_request_that_went_out_is_counted_for_its_attempt(tmp_path: Path) -> None:
-    rig, counted = Rig(tmp_path, REQUESTS), list[Sent]()
+def test_a_network_of_scripted_answers_opens_no_connections() -> None:
+    with pytest.raises(PipelineError, match="opens no connections"):
+        a_fetcher(FakeNetwork()).door("mail.example", 993, HERE)
 
-    async def fetch() -> None:
-        for _ in range(4):
-            with suppress(BudgetSpent):
-                await rig.fetcher.fetch(
-                    "https://shop.example/", POLICY, source="shop", count=counted.append
-                )
 
-    rig.run(fetch)
-    assert [(sent.bytes, round(sent.seconds, 3)) for sent in counted] == [(100, 1.0)] * 3
+@in_loop
+async def test_what_a_request_brought_is_reported_also_when_it_failed() -> None:
+    limiter = FakeDoor()
+    door = a_door(limiter=limiter)
+
+    async def answers() -> str:
+        return "well"
+
+    async def breaks() -> str:
+        raise ConnectionResetError(104, "reset", SECRET)
+
+    async def refuses() -> str:
+        raise LookupError("no such mailbox")
+
+    assert await door.ask(answers, received=lambda: 7) == "well"
+    with pytest.raises(FetchError, match=r"mail\.example:993") as raised:
+        await door.ask(breaks, received=lambda: 3)
+    with pytest.raises(LookupError):
+        await door.ask(refuses)
+    told = [(sent.is_well, sent.bytes) for _, sent in limiter.sent]
+    assert told == [(True, 7), (False, 3), (None, 0)]
+    assert {want.host for want, _ in limiter.sent} == {"mail.example:993"}
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
+
+
+@in_loop
+async def test_a_paused_host_is_closed_for_all_until_then() -> None:
+    limiter = FakeDoor()
+    clock = limiter.clock
+    fetcher = Fetcher(AiohttpNetwork(), clock, random.Random(7), limiter)
+    door = fetcher.door("mail.example", 993, HERE)
+    assert door.pause(90.0).delay_s == 90.0
+    assert limiter.closed == {"mail.example:993": 90.0}
+    with pytest.raises(HostClosed):
+        await fetcher.door("mail.example", 993, HERE).connect()
+    with pytest.raises(HostClosed):
+        await fetcher.fetch("https://mail.example:993/", FetchPolicy(robots=False))
+
+
+@dataclass
+class Exchange:
+    """Opens websockets at /stream, and answers other paths as it is told."""
+
+    statuses: dict[str, int] = field(default_factory=dict)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    port: int = 0
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        self.headers.append(dict(request.headers))
+        status = self.statuses.get(request.path)
+        if status is not None:
+            headers = {"Location": "/stream", "Retry-After": "120"}
+            return web.Response(status=status, headers=headers)
+        opened = web.WebSocketResponse()
+        await opened.prepare(request)
+        async for message in opened:
+            if message.data == "bye":
+                break
+            await opened.send_str(message.data * 2)
+        await opened.close()
+        return opened
+
+    async def start(self) -> web.AppRunner:
+        application = web.Application()
+        application.router.add_get("/{path}", self.stream)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = runner.addresses[0][1]
+        return runner
+
+
+@in_loop
+async def test_a_websocket_takes_messages_of_a_bounded_size() -> None:
+    exchange, limiter = Exchange(), FakeDoor()
+    runner, network = await exchange.start(), AiohttpNetwork()
+    door = a_door("127.0.0.1", exchange.port, HERE, tls=False, network=network, limiter=limiter)
+    url = f"ws://127.0.0.1:{exchange.port}/stream"
+    opened = await door.websocket(url, {"Authorization": SECRET}, max_message_bytes=1000)
+    await opened.send("ab")
+    assert (await opened.receive(5.0), opened.received) == ("abab", 4)
+    with pytest.raises(TimeoutError):
+        await opened.receive(0.01)
+    await opened.send("bye")
+    assert await opened.receive(5.0) is None
+    await opened.close()
+    async with await door.websocket(url, max_message_bytes=1000) as opened:
+        await opened.send("x" * 501)
+        with pytest.raises(FetchError, match="larger than 1000 bytes"):
+            await opened.receive(5.0)
+    assert exchange.headers[0]["Authorization"] == SECRET
+    assert exchange.headers[0]["User-Agent"].startswith("penstock/")
+    assert [sent.is_well for _, sent in limiter.sent] == [True, True]
+    await network.close()
+    await runner.cleanup()
+
+
+@in_loop
+async def test_a_websocket_that_is_not_opened_fails_as_a_page_does() -> None:
+    exchange = Exchange({"/moved": 302, "/auth": 401, "/busy": 429, "/down": 500})
+    runner, network, limiter = await exchange.start(), AiohttpNetwork(), FakeDoor()
+    door = a_door("127.0.0.1", exchange.port, HERE, tls=False, network=network, limiter=limiter)
+    found = {}
+    for path in ("moved", "auth", "down", "busy"):
+        with pytest.raises(FetchError) as raised:
+            await door.websocket(f"ws://127.0.0.1:{exchange.port}/{path}?token={SECRET}")
+        found[path] = (raised.value.status, raised.value.kind)
+        assert SECRET not in "".join(traceback.format_exception(raised.value))
+    assert found == {
+        "moved": (302, "permanent"),
+        "auth": (401, "auth"),
+        "down": (500, "transient"),
+        "busy": (429, "transient"),
+    }
+    assert len(exchange.headers) == 4, "no redirect is followed"
+    assert limiter.closed == {door.host_key: 120.0}
+    assert [sent.is_well for _, sent in limiter.sent] == [True, True, False, None]
+    await network.close()
+    await runner.cleanup()
+
+
+@in_loop
+async def test_a_websocket_leads_to_the_host_of_its_door_and_to_no_private_address() -> None:
+    for url in ("wss://other.example/", "ws://mail.example:993/", "https://mail.example:993/"):
+        with pytest.raises(AddressRefused):
+            await a_door().websocket(url)
+    sockets = Doors()
+    network = AiohttpNetwork(Names([["127.0.0.1"]]), sockets)
+    with pytest.raises(AddressRefused, match="allow_private"):
+        await a_door(network=network).websocket("wss://mail.example:993/")
+    assert sockets.wanted == []
+    await network.close()
+
+
+PIPELINE = """
+from contextlib import closing
+
+from penstock import Pipeline
+from penstock.pipeline.context import Captured
+
+lines = Pipeline("lines")
+
+
+@lines.step(unit="run")
+def discover(ctx):
+    for number in range(ctx.params["count"]):
+        yield {"number": number}
+
+
+@lines.step(after="discover", unit="page", key="number")
+async def read(item, ctx):
+    text = f"line {item['number']}\\n".encode()
+
+    async def brought():
+        door = ctx.door("127.0.0.1", ctx.params["port"], tls=False)
+        with closing(await door.connect()) as opened:
+
+            def talk():
+                opened.sendall(text)
+                return opened.recv(100)
+
+            return Captured(await door.ask(lambda: ctx.in_thread(talk), received=lambda: 11))
+
+    if ctx.params.get("bare"):
+        ctx.door("127.0.0.1", ctx.params["port"])
+    response = await ctx.capture(f"lines:{item['number']}", brought, counted=False)
+    ctx.save("line", key=item["number"], data={"text": response.text})
+"""
+
+
+@contextmanager
+def a_project(folder: Path, port: int, **more: Any) -> Iterator[tuple[Project, Simulation]]:
+    """A source whose steps send lines over a door, in a worker on virtual time."""
+    (folder / "door_pipeline.py").write_text(PIPELINE)
+    params = {"port": port, "count": 5, **more.pop("params", {})}
+    source = {
+        "pipeline": "door_pipeline:lines",
+        "params": params,
+        "fetch": {"allow_private": True, "timeout": "5s"},
+        **more,
+    }
+    (folder / "penstock.yaml").write_text(json.dumps({"project": "p", "sources": {"s": source}}))
+    clock = VirtualClock()
+    project = Project.load(folder)
+    with (
+        closing(project),
+        Simulation(project, AiohttpNetwork(), seed=1, clock=clock) as simulation,
+    ):
+        yield project, simulation
+
+
+def begun(project: Project) -> int:
+    run = project.runs.start("s").run
+    assert run is not None
+    return run.id
+
+
+def states(project: Project) -> dict[str, int]:
+    jobs = project.connection.jobs.find(JobFilter(stage="read", limit=100))
+    return dict(Counter(job.state.value for job in jobs))
+
+
+def test_requests_of_steps_are_counted_and_their_rate_is_kept(
+    tmp_path: Path, server: LineServer
+) -> None:
+    with a_project(tmp_path, server.port, limits={"rate": "2/s"}) as (project, simulation):
+        run_id = begun(project)
+        simulation.run()
+        run = project.require_run(run_id)
+        assert (run.state, server.connections, len(server.lines)) == ("completed", 5, 5)
+        assert (run.requests, run.bytes) == (10, 55)
+        # Ten requests at two per second: the last goes out 4.5 s after the first.
+        assert project.clock.monotonic() >= 4.5
+
+
+def test_a_budget_of_requests_ends_them(tmp_path: Path, server: LineServer) -> None:
+    with a_project(tmp_path, server.port, budget={"requests": "6/d"}) as (project, simulation):
+        project.runs.start("s")
+        simulation.run()
+        assert server.connections + len(server.lines) == 6
+        assert states(project)["quarantined"] >= 2
+
+
+def test_the_breaker_opens_for_a_host_that_refuses_connections(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        port = taken.getsockname()[1]
+        with a_project(tmp_path, port, params={"count": 30}) as (project, simulation):
+            project.runs.start("s")
+            simulation.run(for_s=60.0)
+            opened = [each for each in journal(project) if each.kind == "breaker.opened"]
+            assert opened
+            keys = {row.key for row in project.connection.breakers.all()}
+            assert f"host:127.0.0.1:{port}" in keys
+
+
+def test_a_replay_is_served_from_the_snapshots_and_opens_no_connection(
+    tmp_path: Path, server: LineServer
+) -> None:
+    with a_project(tmp_path, server.port) as (project, simulation):
+        run_id = begun(project)
+        simulation.run()
+        assert states(project) == {"succeeded": 5}
+        replay_id = project.replay(run_id)
+        simulation.run()
+        assert project.require_run(replay_id).state == "completed"
+        assert server.connections == 5
+
+
+def test_a_replay_refuses_a_step_that_wants_a_connection(
+    tmp_path: Path, server: LineServer
+) -> None:
+    with a_project(tmp_path, server.port, params={"bare": True}) as (project, simulation):
+        run_id = begun(project)
+        simulation.run()
+        replay_id = project.replay(run_id)
+        simulation.run()
+        jobs = project.connection.jobs.find(JobFilter(run_id=replay_id, stage="read", limit=10))
+        assert {job.kind for job in jobs} == {"permanent"}
+        assert all("a replay opens no connections" in (job.error or "") for job in jobs)

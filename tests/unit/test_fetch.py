@@ -487,7 +487,7 @@ async def test_a_source_waits_for_its_place_in_time() -> None:
         slept.append(round(seconds, 6))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penstock.http.fetch.asyncio.sleep", sleep)
+        patch.setattr("penstock.http.request_gates.asyncio.sleep", sleep)
         for _ in range(4):
             await fetcher.fetch(HERE, replace(PLAIN, rate_per_s=10.0), source="shop")
         await fetcher.fetch(HERE, replace(PLAIN, rate_per_s=10.0), source="another")

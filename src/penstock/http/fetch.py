@@ -7,42 +7,46 @@ an address that is checked again as it is resolved.
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
-from penstock.gates.rates import LONGEST_WAIT_S, NOTHING_SENT, RateDecision, RateRequest, Sent
+from penstock.gates.rates import LONGEST_WAIT_S, RateRequest, Sent
 from penstock.http import encoding
 from penstock.http.addresses import Target, host_key, look_at
 from penstock.http.cookies import Cookie, Jar
+from penstock.http.door import Door
 from penstock.http.failures import (
     AddressRefused,
     BudgetSpent,
     ConnectionDropped,
     Disallowed,
     FetchError,
-    HostBroken,
     HostClosed,
-    HostOutside,
-    Kind,
     Paced,
     RobotsUnreachable,
     safe_url,
 )
-from penstock.http.host_slots import HostSlots
 from penstock.http.network import Network, RawResponse, Request, cookies_of
-from penstock.http.reach import check_reach, headers_for, reach_of
+from penstock.http.reach import check_reach, headers_for, merged, reach_of
 from penstock.http.redirects import REDIRECTS, Hop, follow
+from penstock.http.request_gates import (
+    NOBODY,
+    Caller,
+    RequestGates,
+    brought_by,
+    rate_request,
+    uncounted,
+)
 from penstock.http.request_limiter import RequestLimiter
 from penstock.http.response import Response
-from penstock.http.retry_after import DEFAULT_S, MOST_S
 from penstock.http.robots import Robots
-from penstock.http.throttle import CLOSING, REFUSED_S, is_throttle, pause_s, renewal_s
+from penstock.http.throttle import renewal_s
 
 if TYPE_CHECKING:
     from penstock.settings import FetchPolicy
@@ -61,31 +65,8 @@ __all__ = [
     "safe_url",
 ]
 
-_AUTH = frozenset({401, 403, 407, 511})
-_TRANSIENT = frozenset({408, 425})
-# Who has missed so many places in a row leaves, and comes back later.
-MOST_ASKS = 20
 # They change nothing at the server, so a dropped one may be sent once more.
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-def _uncounted(sent: Sent) -> None:
-    """Nobody wants to know."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Caller:
-    """On whose account a request goes out; `idle` stops the caller's time while others are waited for."""
-
-    source: str = ""
-    run_id: int = 0
-    is_again: bool = False
-    patience_s: float = inf
-    count: Callable[[Sent], None] = _uncounted
-    idle: Callable[[], AbstractContextManager[None]] = nullcontext
-
-
-NOBODY = _Caller()
 
 
 class Fetcher:
@@ -96,11 +77,8 @@ class Fetcher:
     ) -> None:
         self._network = network
         self._clock = clock
-        self._rng = rng
-        self._limiter = limiter
-        self._robots = Robots(network, clock, self._pause, self._send_elsewhere)
-        self._closed: dict[str, float] = {}
-        self._slots = HostSlots()
+        self._gates = RequestGates(clock, rng, limiter)
+        self._robots = Robots(network, clock, self._gates.pause_if_asked, self._send_elsewhere)
 
     async def fetch(
         self,
@@ -117,7 +95,7 @@ class Fetcher:
         run_id: int = 0,
         is_again: bool = False,
         patience_s: float = inf,
-        count: Callable[[Sent], None] = _uncounted,
+        count: Callable[[Sent], None] = uncounted,
         idle: Callable[[], AbstractContextManager[None]] = nullcontext,
         session: Sequence[Cookie] | None = None,
     ) -> Response:
@@ -130,7 +108,7 @@ class Fetcher:
         """
         if timeout_s is not None:
             policy = replace(policy, timeout_s=timeout_s)
-        caller = _Caller(source, run_id, is_again, patience_s, count, idle)
+        caller = Caller(source, run_id, is_again, patience_s, count, idle)
         conditions = _conditions(etag, last_modified)
         target = look_at(url)
         hop = Hop(method.upper(), target, _headers(target, policy, headers, conditions), body)
@@ -147,34 +125,43 @@ class Fetcher:
         message = f"more than {policy.max_redirects} redirects"
         raise FetchError(message, url, raw.status, is_permanent=True)
 
+    def door(
+        self,
+        host: str,
+        port: int,
+        policy: FetchPolicy,
+        caller: Caller = NOBODY,
+        *,
+        tls: bool = True,
+        begin: Callable[[], Awaitable[None]] | None = None,
+    ) -> Door:
+        """The way out to one host for a protocol that is not HTTP; `begin` is awaited before each request."""
+        return Door(self._network, self._gates, host, port, policy, caller, tls=tls, begin=begin)
+
     def close_host(self, host: str, until: float) -> None:
         """Send nothing to this host before `until` (UTC, seconds); never shortens a closure."""
-        self._closed[host] = max(until, self._closed.get(host, 0.0))
+        self._gates.close_host(host, until)
 
     def closed_until(self, host: str) -> float:
         """When the host opens again (UTC, seconds); 0.0 if it is open."""
-        until = self._closed.get(host, 0.0)
-        if until and until <= self._clock.now():
-            del self._closed[host]
-            return 0.0
-        return until
+        return self._gates.closed_until(host)
 
     async def close(self) -> None:
         await self._robots.close()
         await self._network.close()
 
-    async def _send(self, hop: Hop, policy: FetchPolicy, caller: _Caller) -> RawResponse:
+    async def _send(self, hop: Hop, policy: FetchPolicy, caller: Caller) -> RawResponse:
         target = hop.target
         check_reach(target, policy)
-        self._check_open(target)
+        self._gates.check_open(target)
         if policy.robots:
             await self._ask_robots(target, policy)
-        async with self._slots.taken((target.host_key, caller.source), policy.connections):
+        async with self._gates.slots.taken((target.host_key, caller.source), policy.connections):
             return await self._send_in_slot(hop, policy, caller)
 
-    async def _send_in_slot(self, hop: Hop, policy: FetchPolicy, caller: _Caller) -> RawResponse:
+    async def _send_in_slot(self, hop: Hop, policy: FetchPolicy, caller: Caller) -> RawResponse:
         target = hop.target
-        want, request = _want(target, policy, caller), _request(hop, policy)
+        want, request = rate_request(target, policy, caller), _request(hop, policy)
         if hop.method not in _REPEATABLE:
             return await self._let_out(target, want, request, caller)
         try:
@@ -188,7 +175,7 @@ class Fetcher:
     ) -> RawResponse:
         """Of robots.txt, which counts against no source: the host that it was moved to has its gates, too."""
         check_reach(target, policy)
-        self._check_open(target)
+        self._gates.check_open(target)
         host = target.host_key
         # All who need it wait for it together, and one of them may have little time left.
         want = RateRequest(
@@ -206,70 +193,28 @@ class Fetcher:
         target: Target,
         want: RateRequest,
         request: Request,
-        caller: _Caller,
+        caller: Caller,
         is_last: bool = True,
     ) -> RawResponse:
-        with caller.idle():
-            await self._wait_for_place(target, want)
-        meter = _Meter(self._clock, is_last)
-        try:
-            self._check_open(target)
-            return await meter.send(self._network, request)
-        finally:
-            # Whatever became of it: what was reserved for it is given back.
-            self._limiter.told(want, meter.sent)
-            if not meter.sent.is_void:
-                caller.count(meter.sent)
-
-    async def _wait_for_place(self, target: Target, want: RateRequest) -> None:
-        """Return when it may go out. Who comes too late for its place gives it back, and asks again."""
-        for _ in range(MOST_ASKS):
-            verdict = await self._ask(target, want)
-            is_in_time = False
-            try:
-                if verdict.wait_s > 0.0:
-                    await asyncio.sleep(verdict.wait_s)
-                is_in_time = not self._limiter.is_late(want, verdict, self._clock.monotonic())
-            finally:
-                if not is_in_time:
-                    self._limiter.told(want, NOTHING_SENT)
-            if is_in_time:
-                return
-        raise Paced(target.host_key, LONGEST_WAIT_S, target.text)
-
-    def _check_open(self, target: Target) -> None:
-        if self._closed and (until := self.closed_until(target.host_key)):
-            raise HostClosed(target.host_key, until - self._clock.now(), target.text)
+        send = partial(self._network.send, request)
+        return await self._gates.let_out(target, want, caller, send, brought_by, is_last=is_last)
 
     async def _ask_robots(self, target: Target, policy: FetchPolicy) -> None:
         if not self._robots.is_known(target, policy):
             host = target.host_key
-            await self._ask(
+            await self._gates.ask(
                 target, RateRequest(host, None, host, has_breaker=False, is_uncounted=True)
             )
         if not await self._robots.is_allowed(target, policy):
             raise Disallowed("robots.txt disallows it", target.text)
 
-    async def _ask(self, target: Target, want: RateRequest) -> RateDecision:
-        """When it may go out."""
-        verdict = await self._limiter.ask(want)
-        if verdict.gate == "window":
-            raise HostOutside(target.host_key, verdict.wait_s, target.text)
-        if verdict.gate == "budget":
-            raise BudgetSpent(verdict.reason, target.text)
-        if verdict.gate == "breaker":
-            raise HostBroken(target.host_key, verdict.wait_s, target.text)
-        if verdict.gate:
-            raise Paced(target.host_key, verdict.wait_s, target.text)
-        return verdict
-
     def _answer(self, url: str, hop: Hop, raw: RawResponse, is_conditional: bool) -> Response:
         is_unchanged = raw.status == 304 and is_conditional
         if not (200 <= raw.status < 300 or is_unchanged):
-            raise self._failure(hop.target, raw)
+            raise self._gates.failure_of(hop.target, raw)
         if (renewal := renewal_s(raw.headers, self._clock.now())) is not None:
             # This was the last request of its limit: the next one would be refused.
-            self._close(hop.target, renewal)
+            self._gates.pause(hop.target.host_key, renewal)
         return Response(
             hop.target.text,
             url,
@@ -279,79 +224,6 @@ class Fetcher:
             self._clock.now(),
             not_modified=is_unchanged,
         )
-
-    def _failure(self, target: Target, raw: RawResponse) -> FetchError:
-        delay_s = self._pause(target, raw)
-        if delay_s is not None:
-            return HostClosed(target.host_key, delay_s, target.text, raw.status)
-        is_permanent = raw.status < 500 and raw.status not in _TRANSIENT
-        kind: Kind | None = "auth" if raw.status in _AUTH else None
-        return FetchError(f"status {raw.status}", target.text, raw.status, is_permanent, kind)
-
-    def _pause(self, target: Target, raw: RawResponse) -> float | None:
-        """Close a host that asks for a pause, for everybody; answers for how long."""
-        if not is_throttle(raw.status, raw.headers, raw.body):
-            return None
-        delay_s = self._delay_s(raw)
-        self._close(target, delay_s)
-        return delay_s
-
-    def _close(self, target: Target, delay_s: float) -> None:
-        self.close_host(target.host_key, self._clock.now() + delay_s)
-        # Here and not where the attempt ends: a step may catch the error, and go on.
-        self._limiter.close(target.host_key, delay_s)
-
-    def _delay_s(self, raw: RawResponse) -> float:
-        asked_s = pause_s(raw.headers, self._clock.now())
-        if asked_s is not None:
-            return asked_s
-        # Nobody named a time, so workers that were turned away together need not return together.
-        least_s = DEFAULT_S if raw.status in CLOSING else REFUSED_S
-        return min(MOST_S, least_s * (1.0 + 0.25 * self._rng.random()))
-
-
-class _Meter:
-    """What one request took, and what it brought as far as is known."""
-
-    def __init__(self, clock: Clock, is_last: bool) -> None:
-        self._clock = clock
-        self._is_last = is_last
-        self.sent = NOTHING_SENT
-
-    async def send(self, network: Network, request: Request) -> RawResponse:
-        began, received = self._clock.monotonic(), 0
-        is_well: bool | None = None
-        told, is_answer = "", False
-        try:
-            raw = await network.send(request)
-            received = len(raw.body) + raw.head_bytes
-            told, is_answer = f"status {raw.status}", True
-            # Who asks for a pause is heard in another way, and is there.
-            is_asking = is_throttle(raw.status, raw.headers, raw.body)
-            is_well = None if is_asking else raw.status < 500
-            return raw
-        except (FetchError, TimeoutError) as error:
-            received, told = getattr(error, "received", 0), str(error) or "timed out"
-            is_judged = self._is_last or not isinstance(error, ConnectionDropped)
-            is_well = None if getattr(error, "is_permanent", False) or not is_judged else False
-            raise
-        finally:
-            seconds = self._clock.monotonic() - began
-            self.sent = Sent(is_well, received, seconds, told, is_answer)
-
-
-def _want(target: Target, policy: FetchPolicy, caller: _Caller) -> RateRequest:
-    return RateRequest(
-        caller.source or target.host_key,
-        policy.rate_per_s,
-        target.host_key,
-        caller.run_id,
-        policy.max_bytes,
-        policy.timeout_s,
-        has_breaker=policy.has_breaker,
-        is_again=caller.is_again,
-        patience_s=caller.patience_s,
-    )
 
 
 def _conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
@@ -369,18 +241,13 @@ def _headers(
     own: Mapping[str, str] | None,
     conditions: dict[str, str],
 ) -> dict[str, str]:
-    """All request headers; a later one replaces an earlier of the same name in any case."""
-    headers = {
+    """All request headers."""
+    usual = {
         "Accept": "*/*",
         "Accept-Encoding": encoding.ACCEPTED,
         "User-Agent": policy.user_agent,
     }
-    for extra in (*headers_for(target, policy), own or {}, conditions):
-        for name, value in extra.items():
-            same = next((known for known in headers if known.lower() == name.lower()), name)
-            headers.pop(same, None)
-            headers[name] = value
-    return headers
+    return merged(usual, *headers_for(target, policy), own or {}, conditions)
 
 
 def _request(hop: Hop, policy: FetchPolicy) -> Request:

@@ -8,13 +8,14 @@ reach private addresses have their own pool: a guarded request can't inherit the
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import aiohttp
 import msgspec
@@ -29,6 +30,8 @@ from penstock.http.failures import AddressRefused, ConnectionDropped, FetchError
 from penstock.http.kept_headers import keep_headers
 from penstock.http.nat64 import Nat64
 from penstock.http.pace import rest_after
+from penstock.http.sockets import OpenSocket, connected
+from penstock.http.websocket import CLOSE_S, HEARTBEAT_S, Line
 
 DNS_TTL_S = 60
 KEEP_ALIVE_S = 30.0
@@ -41,8 +44,7 @@ _HEADER_BYTE_S = 2e-9
 # Unpacks to a quarter of a megabyte at most: half a millisecond of work.
 _PACKED_SLICE = 256
 _UNPACKED_AT_ONCE = 262_144
-
-OpenSocket = Callable[[aiohttp.AddrInfoType], socket.socket]
+_WEBSOCKET = "Sec-WebSocket-Key"
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -93,6 +95,23 @@ class Network(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class ConnectionNetwork(Protocol):
+    """Opens connections for other protocols, by the same rules for addresses."""
+
+    async def connect(self, target: Target, allow_private: AllowPrivate) -> socket.socket:
+        """A socket to the host and port of the target, not blocking; OSError if there is none."""
+        ...
+
+    async def websocket(self, request: Request) -> Line | RawResponse:
+        """An open websocket, or the answer of a server that opens none."""
+        ...
+
+    def tls_context(self) -> ssl.SSLContext:
+        """By what certificates are checked."""
+        ...
+
+
 class AiohttpNetwork:
     """The real network. `resolver`, `open_socket` and `tls` are there to be replaced in tests."""
 
@@ -108,6 +127,7 @@ class AiohttpNetwork:
         self._open_socket = open_socket or _open_socket
         self._tls = tls
         self._sessions: dict[AllowPrivate, _Session] = {}
+        self._resolvers: dict[AllowPrivate, CheckedResolver] = {}
         self._through: _Session | None = None
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
 
@@ -124,13 +144,60 @@ class AiohttpNetwork:
             # Without its cause: aiohttp's texts and frames quote the URL and headers as they are.
             raise _failure(error, request) from None
 
+    async def connect(self, target: Target, allow_private: AllowPrivate) -> socket.socket:
+        access = access_of(allow_private)
+        access.check_literal(target)
+        resolver = self._resolvers.setdefault(allow_private, self._checked(access))
+        port = target.url.port or 0
+        if target.is_literal:
+            await resolver.check(target.host, target.host)
+            family = socket.AF_INET6 if ":" in target.host else socket.AF_INET
+            addresses = [(target.host, family)]
+        else:
+            answers = await resolver.resolve(target.host, port, socket.AF_UNSPEC)
+            addresses = [(each["host"], socket.AddressFamily(each["family"])) for each in answers]
+        infos = [
+            (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port))
+            for address, family in addresses
+        ]
+        return await connected(infos, partial(self._open_checked_socket, access))
+
+    def tls_context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+    async def websocket(self, request: Request) -> Line | RawResponse:
+        target = look_at(request.url)
+        access_of(request.allow_private).check_literal(target)
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                return await self._upgrade(target, request)
+        except _NoUpgrade as refused:
+            return refused.answer
+        except AddressRefused as error:
+            raise AddressRefused(error.message, request.url) from None
+        except (aiohttp.ClientError, OSError, ValueError, EOFError) as error:
+            raise _failure(error, request) from None
+
+    async def _upgrade(self, target: Target, request: Request) -> Line:
+        session = await self._session_for(target, request)
+        return await session.http.ws_connect(
+            target.url,
+            headers=request.headers,
+            proxy=request.proxy or None,
+            timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
+            heartbeat=HEARTBEAT_S,
+            max_msg_size=request.max_bytes,
+        )
+
     async def close(self) -> None:
         sessions = [*self._sessions.values(), *([self._through] if self._through else ())]
         self._sessions, self._through = {}, None
         for session in sessions:
             await session.http.close()
 
-    async def _exchange(self, target: Target, request: Request) -> RawResponse:
+    async def _session_for(self, target: Target, request: Request) -> _Session:
         session = self._session(request.allow_private)
         if target.is_literal and ":" in target.host:
             await session.resolver.check(target.host, target.host)
@@ -139,6 +206,10 @@ class AiohttpNetwork:
             if not target.is_literal:
                 await session.resolver.resolve(target.host, target.url.port or 0)
             session = self._proxied()
+        return session
+
+    async def _exchange(self, target: Target, request: Request) -> RawResponse:
+        session = await self._session_for(target, request)
         async with session.http.request(
             request.method,
             target.url,
@@ -178,9 +249,12 @@ class AiohttpNetwork:
             self._through = self._open_session(Anywhere())
         return self._through
 
-    def _open_session(self, access: Access) -> _Session:
+    def _checked(self, access: Access) -> CheckedResolver:
         plain = self._resolver or aiohttp.ThreadedResolver()
-        resolver = CheckedResolver(plain, access, Nat64(plain, self._clock))
+        return CheckedResolver(plain, access, Nat64(plain, self._clock))
+
+    def _open_session(self, access: Access) -> _Session:
+        resolver = self._checked(access)
         connector = aiohttp.TCPConnector(
             resolver=resolver,
             socket_factory=partial(self._open_checked_socket, access),
@@ -218,15 +292,28 @@ class _DroppedError(aiohttp.ClientError):
     """Under another name, so that aiohttp does not send the request a second time without our counting it."""
 
 
+class _NoUpgrade(Exception):
+    """The answer to a request for a websocket is not one; redirects are not followed either."""
+
+    def __init__(self, answer: RawResponse) -> None:
+        super().__init__()
+        self.answer = answer
+
+
 async def _send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     try:
-        return await handler(request)
+        answer = await handler(request)
     except aiohttp.ClientConnectorError:
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise _DroppedError(type(error).__name__) from None
+    if _WEBSOCKET in request.headers and answer.status != 101:
+        headers, head_bytes = keep_headers(answer.headers.items())
+        answer.close()
+        raise _NoUpgrade(RawResponse(answer.status, headers, b"", head_bytes))
+    return answer
 
 
 class CheckedResolver(AbstractResolver):

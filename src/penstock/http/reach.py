@@ -92,6 +92,17 @@ def headers_for(target: Target, policy: FetchPolicy) -> list[Mapping[str, str]]:
     return found
 
 
+def merged(*layers: Mapping[str, str]) -> dict[str, str]:
+    """Headers in one: a later one replaces an earlier of the same name in any case."""
+    headers: dict[str, str] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            same = next((known for known in headers if known.lower() == name.lower()), name)
+            headers.pop(same, None)
+            headers[name] = value
+    return headers
+
+
 # Anything else may be a credential under a name of its own.
 HARMLESS = frozenset({"accept", "accept-encoding", "accept-language", "user-agent"})
 

@@ -25,6 +25,7 @@ from penstock.pipeline.visits import Visits
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
+    from penstock.http.door import Door
     from penstock.http.response import Response
     from penstock.jobs.windows import Window
     from penstock.pipeline.graph import Stage
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 # Reads what has an address of its own and does not come over HTTP.
 Bring: TypeAlias = "Callable[[], Awaitable[Response]]"
+BeforeRequest: TypeAlias = Callable[[], Awaitable[None]]
 Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
 
 
@@ -85,6 +87,10 @@ class Services(Protocol):
     """What the engine does for an attempt. All of it happens on the event loop."""
 
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response: ...
+
+    def door(self, job: Claimed, host: str, port: int, *, tls: bool, begin: BeforeRequest) -> Door:
+        """The way to a host for other protocols; `begin` is awaited before each request."""
+        ...
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         """Durable when it returns; raises AttemptLost when the attempt no longer owns its job."""

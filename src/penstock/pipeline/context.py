@@ -12,7 +12,7 @@ from collections.abc import (
     Sequence,
 )
 from datetime import datetime
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 
@@ -34,6 +34,9 @@ from penstock.pipeline.rejection import below_threshold, does_not_fit, is_code, 
 from penstock.pipeline.session import Session
 from penstock.pipeline.step import DataError, is_text
 from penstock.settings.secrets import LOOKED_AT
+
+if TYPE_CHECKING:
+    from penstock.http.door import Door
 
 __all__ = ["Captured", "Context", "PlainContext", "Services", "StepRun", "StepSource"]
 
@@ -196,8 +199,7 @@ class Context:
             raise
 
     async def _fetch(self, url: str, **options: Any) -> Response:
-        self._attempt.guard()
-        await self._attempt.pause_point()
+        await self._begin_request()
         visits = self._attempt.visits
         try:
             response = await self._attempt.services.fetch(self._attempt.job, url, **options)
@@ -217,23 +219,40 @@ class Context:
         content_type: str = "",
         *,
         anew: bool = False,
+        counted: bool = True,
     ) -> Response:
         """What is at an address that is not HTTP: `read` is called, and its bytes are stored first.
 
         It is to `ctx.fetch` what a file is to a page: a replay is served from the snapshot without calling
         `read`, and an incremental run leaves alone what is as it was, unless it is to be read `anew`: what
-        is made of it depends on more than its bytes. Its bytes count against budgets.
+        is made of it depends on more than its bytes. Its bytes count against budgets, unless
+        `counted=False` says that `ctx.door` has counted them.
         """
 
         async def bring() -> Response:
             found = await read()
-            self.spend(bytes=len(found.body))
+            if counted:
+                self.spend(bytes=len(found.body))
             headers = {"content-type": content_type} if content_type else {}
             headers.update(found.headers)
             return Response(address, address, 200, headers, found.body, self.now())
 
         about: dict[str, Any] = {"is_anew": True} if anew else {}
         return await self._fetch(address, bring=bring, **about)
+
+    def door(self, host: str, port: int, *, tls: bool = True) -> Door:
+        """The way to a host for a protocol that is not HTTP, within the source's limits and address rules.
+
+        `await door.connect()` is a blocking socket, `await door.ask(work)` makes one request on it, and
+        `await door.websocket(url)` opens a websocket. A replay has none: use it inside of `ctx.capture`.
+        """
+        attempt = self._attempt
+        attempt.guard()
+        return attempt.services.door(attempt.job, host, port, tls=tls, begin=self._begin_request)
+
+    async def _begin_request(self) -> None:
+        self._attempt.guard()
+        await self._attempt.pause_point()
 
     async def in_thread(self, work: Callable[[], Done]) -> Done:
         """What `work` answers; it is called in a thread, because it reads a disk or takes long."""
@@ -554,6 +573,9 @@ class PlainContext(Context):
     @property
     def session(self) -> Session:
         raise self._needs_async("ctx.session")
+
+    def door(self, host: str, port: int, *, tls: bool = True) -> Door:
+        raise self._needs_async("ctx.door")
 
     def sitemap(self, url: str) -> AsyncIterator[str]:
         raise self._needs_async("ctx.sitemap")

@@ -27,7 +27,7 @@ from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.threads import InlineThreads
 from penstock.gates.project_terms import rules_of
-from penstock.http.network import RawResponse, Request
+from penstock.http.network import Network, RawResponse, Request
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
 from penstock.store.rows import EventRow
@@ -149,7 +149,7 @@ class Simulation:
     """A worker of a project on virtual time, with a scripted network and seeded chance."""
 
     def __init__(
-        self, project: Project, network: ScriptedNetwork, *, seed: int, clock: VirtualClock
+        self, project: Project, network: Network, *, seed: int, clock: VirtualClock
     ) -> None:
         project.clock = clock
         self._project = project

@@ -9,14 +9,17 @@ from typing import Any
 from penstock.clock import Clock
 from penstock.engine.dry_run.tried import Tried, TriedPage
 from penstock.gates.rates import RateDecision, RateRequest, Sent
+from penstock.http.door import Door
 from penstock.http.failures import FetchError
 from penstock.http.fetch import Fetcher
 from penstock.http.network import AiohttpNetwork, Network
+from penstock.http.request_gates import Caller
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.effects.pages import KnownPage
+from penstock.jobs.failures import Permanent
 from penstock.jobs.job import Claimed
-from penstock.pipeline.attempt import Bring
+from penstock.pipeline.attempt import BeforeRequest, Bring
 from penstock.project import Project
 from penstock.settings import SourceSettings
 from penstock.store.rows import SnapshotRow
@@ -64,6 +67,12 @@ class DryServices:
         if found is None:
             raise FetchError("not in the snapshots", url, None, True, "data")
         return self._project.read_page(found)
+
+    def door(self, job: Claimed, host: str, port: int, *, tls: bool, begin: BeforeRequest) -> Door:
+        if self._is_offline:
+            raise Permanent("an offline dry run opens no connections")
+        policy, caller = self._source.fetch, Caller(self._source.key)
+        return self._fetcher.door(host, port, policy, caller, tls=tls, begin=begin)
 
     def _snapshot(self, job: Claimed, url: str) -> SnapshotRow | None:
         """The page that the job itself had, else the newest of this address."""

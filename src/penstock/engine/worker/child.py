@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -43,11 +43,15 @@ from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome
+from penstock.pipeline.attempt import BeforeRequest
 from penstock.pipeline.error_outcome import outcome_of
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.loader import put_on_path
 from penstock.pipeline.pipeline import Pipeline
 from penstock.pipeline.version import version_of
+
+if TYPE_CHECKING:
+    from penstock.http.door import Door
 
 PR_SET_PDEATHSIG = 1
 
@@ -62,6 +66,12 @@ class Proxy:
 
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
         return msgspec.msgpack.decode(await self._ask("fetch", (url, options)), type=Response)
+
+    def door(self, job: Claimed, host: str, port: int, *, tls: bool, begin: BeforeRequest) -> Door:
+        raise PipelineError(
+            "a step in a child process has no ctx.door: connections stay in the worker",
+            "leave isolation= out of the step",
+        )
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         await self._ask("flush", effects)

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.engine.worker.on_loop import OnTask
 from penstock.engine.worker.performance import Done, Work
+from penstock.errors import PipelineError
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed
 from penstock.jobs.outcome import Outcome
-from penstock.pipeline.attempt import Attempt, Services
+from penstock.pipeline.attempt import Attempt, BeforeRequest, Services
 from penstock.pipeline.error_outcome import outcome_of
 
 if TYPE_CHECKING:
     from penstock.engine.worker.perform import Performer
+    from penstock.http.door import Door
 
 
 class ChildPool(Protocol):
@@ -49,6 +51,9 @@ class _ChildServices:
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
         await self._attempt.pause_point()
         return await self._services.fetch(job, url, **options)
+
+    def door(self, job: Claimed, host: str, port: int, *, tls: bool, begin: BeforeRequest) -> Door:
+        raise PipelineError("a child process asked for a connection of its worker")
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         await self._services.flush(job, effects)

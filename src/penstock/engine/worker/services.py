@@ -15,11 +15,15 @@ from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
+from penstock.http.door import Door
 from penstock.http.fetch import Fetcher
+from penstock.http.request_gates import Caller
 from penstock.http.response import Response
 from penstock.jobs.effects import Effects
 from penstock.jobs.effects.pages import KnownPage
+from penstock.jobs.failures import Permanent
 from penstock.jobs.job import Claimed
+from penstock.pipeline.attempt import BeforeRequest
 from penstock.store.store import Store
 
 
@@ -48,6 +52,8 @@ class StepServices:
         self._runs = runs
         self._settler = settler
         self._tracer = tracer
+        self._fetcher = fetcher
+        self._spending = spending
         self._fetching = Fetching(
             store, snapshot_writer, fetcher, spending, replaying, ask, self.flush
         )
@@ -62,6 +68,21 @@ class StepServices:
         if self._tracer is None:
             return await fetching
         return await self._tracer.fetch(job, url, fetching)
+
+    def door(self, job: Claimed, host: str, port: int, *, tls: bool, begin: BeforeRequest) -> Door:
+        """The way to a host for other protocols, on the attempt's account."""
+        running = self._running[job.id, job.attempt]
+        if not running.work.run.policy.fetches:
+            raise Permanent("a replay opens no connections: only what ctx.capture stored is there")
+
+        async def begin_leased() -> None:
+            await begin()
+            await self._lease.require()
+
+        source, idle = running.config.settings, partial(self._running.standing_still, running)
+        count = self._spending.counter(job, source.key)
+        caller = Caller(source.key, job.run_id, job.tries > 0, count=count, idle=idle)
+        return self._fetcher.door(host, port, source.fetch, caller, tls=tls, begin=begin_leased)
 
     async def flush(self, job: Claimed, effects: Effects) -> None:
         running = self._running.get((job.id, job.attempt))
