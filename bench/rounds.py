@@ -122,7 +122,7 @@ def _run(side: Side, extra: dict[str, Any]) -> Result:
             ended = subprocess.run(
                 command,
                 cwd=work,
-                env=_environment(folder),
+                env=environment_in(folder),
                 stdout=output,
                 stderr=output,
                 timeout=SIDE_TIMEOUT_S,
@@ -142,7 +142,7 @@ def _folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment_in(folder: Path) -> dict[str, str]:
     """A home of its own, and dlt told not to call home."""
     path = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {
