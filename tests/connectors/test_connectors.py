@@ -137,6 +137,10 @@ def read_demo_data(folder: Path) -> None:
         find_connector(source.connector).sample(target)
         if source.connector == "feed":
             pages[source.options["url"]] = (target / "feed.xml").read_text()
+        if source.connector == "api":
+            url = source.options["url"]
+            pages[url] = (target / "items.json").read_text()
+            pages[url.replace("items", "items-2.json")] = (target / "items-2.json").read_text()
         if source.connector == "web":
             pages[SITE + "sitemap.xml"] = f"<urlset><url><loc>{SITE}a</loc></url></urlset>"
             pages |= {SITE: "<a href='/a'>a</a>", f"{SITE}a": "a", f"{SITE}docs/": "b"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from penstock.app.views.connectors import ConnectorDetail, ConnectorKeyView, Con
 from penstock.connectors import Connector
 from penstock.errors import ConfigError, Refused, UsageError
 from penstock.settings.connector import connector_names, find_connector
-from penstock.settings.declaration import Key, keys_of
+from penstock.settings.declaration import Key, Keys, keys_of
 from penstock.settings.reference import default_words
 from penstock.settings.schema import plain_words
 
@@ -46,7 +47,7 @@ def get(name: str) -> ConnectorDetail:
         deletions=found.deletions,
         concurrency=found.concurrency,
         retry=found.retry,
-        keys=[_key(key) for key in keys_of(found.Settings)],
+        keys=list(_keys(found.Settings)),
         example={"connector": name, **found.example()},
     )
 
@@ -104,9 +105,18 @@ def _view(name: str) -> ConnectorView:
     )
 
 
-def _key(key: Key) -> ConnectorKeyView:
+def _keys(section: type[Keys], prefix: str = "") -> Iterator[ConnectorKeyView]:
+    """The keys of a section, and then those of its sections, with their whole names."""
+    for key in keys_of(section):
+        yield _key(key, prefix)
+    for key in keys_of(section):
+        if key.section is not None:
+            yield from _keys(key.section, f"{prefix}{key.name}.")
+
+
+def _key(key: Key, prefix: str) -> ConnectorKeyView:
     return ConnectorKeyView(
-        key=key.name,
+        key=prefix + key.name,
         about=plain_words(key.description).replace("`", ""),
         default=default_words(key).replace("`", ""),
         is_required=key.is_required,

@@ -13,6 +13,7 @@ from penstock.connectors.contract import (
     Item,
     Place,
     Sample,
+    Tombstone,
     Unlisted,
 )
 from penstock.connectors.target import Recognised, Target
@@ -29,5 +30,6 @@ __all__ = [
     "Recognised",
     "Sample",
     "Target",
+    "Tombstone",
     "Unlisted",
 ]

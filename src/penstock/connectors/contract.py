@@ -79,6 +79,12 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
 
 
+class Tombstone(msgspec.Struct, frozen=True):
+    """What was read says that the record of this key is no more."""
+
+    key: str
+
+
 class Gone(Exception):
     """Raise in `read`: the item is no more. If it was read before, its record becomes a tombstone."""
 
@@ -139,7 +145,9 @@ class Connector(ABC, Generic[K]):
         """What is there. `cursors` are the checkpoints of all partitions as the last run left them."""
 
     @abstractmethod
-    def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Item | Checkpoint]:
+    def read(
+        self, ctx: Context, item: Item
+    ) -> AsyncIterator[Document | Tombstone | Item | Checkpoint]:
         """One item: its documents, further items that it leads to, and what is to be remembered.
 
         Bytes come from `ctx.fetch` or `ctx.capture`, which store them first and serve replays.

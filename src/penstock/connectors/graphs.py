@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.connectors.contract import Checkpoint, Connector, Document, Gone, Item, Place
+from penstock.connectors.contract import (
+    Checkpoint,
+    Connector,
+    Document,
+    Gone,
+    Item,
+    Place,
+    Tombstone,
+)
 from penstock.connectors.listing import Listing, knowledge_of
 from penstock.errors import ConfigError, PipelineError
 from penstock.jobs.effects import Announced
@@ -100,6 +108,8 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
                     _follow(ctx, found)
                 elif isinstance(found, Checkpoint):
                     ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
+                elif isinstance(found, Tombstone):
+                    yield {"key": found.key, "deleted": True}
                 else:
                     yield _shaped(found, wanted)
         except Gone as gone:

@@ -52,7 +52,7 @@ def pause_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def renewal_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until a limit is renewed that has no request left; None if there are some, or no time is named."""
+    """Seconds until a limit without a request left is renewed; None if it has some, or names no time."""
     if not _is_spent(headers):
         return None
     draft = _DRAFT_RESET.search(headers.get(_DRAFT, "")[:_LOOKED_AT].lower())

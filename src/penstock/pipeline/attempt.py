@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from penstock.pipeline.outflow import Outflow
 
 Answer = TypeVar("Answer")
-# Reads what has an address of its own and does not come over HTTP.
-Bring: TypeAlias = "Callable[[], Awaitable[Response]]"
+# Brings what is stored under an address of its own: a file, or the answer to a request that is not a plain
+# GET of it. It is given the ETag and Last-Modified of what is stored there.
+Bring: TypeAlias = "Callable[[str | None, str | None], Awaitable[Response]]"
 BeforeRequest: TypeAlias = Callable[[], Awaitable[None]]
 Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
 

@@ -26,7 +26,7 @@ from penstock.jobs.outcome import REJECTED, NotThere, Reject, Unchanged
 from penstock.jobs.signals import FILE_LANDED, is_reserved
 from penstock.jobs.windows import Window
 from penstock.jobs.words import words_of
-from penstock.pipeline.attempt import Attempt, Services, StepRun, StepSource
+from penstock.pipeline.attempt import Attempt, Bring, Services, StepRun, StepSource
 from penstock.pipeline.collection_schemas import misfit
 from penstock.pipeline.fetch_options import MISSING_STATUSES, FetchOptions, Fields, Missing
 from penstock.pipeline.numbers import LARGEST_NUMBER, is_number, unkept_number
@@ -229,7 +229,7 @@ class Context:
         `counted=False` says that `ctx.door` has counted them.
         """
 
-        async def bring() -> Response:
+        async def bring(etag: str | None, last_modified: str | None) -> Response:
             found = await read()
             if counted:
                 self.spend(bytes=len(found.body))
@@ -253,6 +253,22 @@ class Context:
     async def _begin_request(self) -> None:
         self._attempt.guard()
         await self._attempt.pause_point()
+
+    async def exchange(self, address: str, bring: Bring) -> Response:
+        """For connectors: what `bring` gets by `send` is stored as the page at this address.
+
+        So the request may have a body or credentials that the address does not tell. In an incremental run, a
+        page that is as it was is handed over all the same, with `is_done`.
+        """
+        return await self._fetch(address, bring=bring, hands_over=True)
+
+    async def send(self, url: str, options: FetchOptions) -> Response:
+        """For `exchange`, and for tokens: a request within the limits of the source, stored nowhere."""
+        whole_url, about = options.request(url)
+        self._attempt.guard()
+        return await self._attempt.services.fetch(
+            self._attempt.job, whole_url, **about, is_unkept=True
+        )
 
     async def in_thread(self, work: Callable[[], Done]) -> Done:
         """What `work` answers; it is called in a thread, because it reads a disk or takes long."""

@@ -13,6 +13,7 @@ from penstock.pipeline.graph import Graph
 
 # What an environment gives may be no JSON, and still is a configuration.
 _encode = msgspec.json.Encoder(order="deterministic", enc_hook=repr).encode
+_CREDENTIALS = frozenset({"auth", "password", "token"})
 
 
 class Configured(Protocol):
@@ -49,7 +50,9 @@ def version_of(graph: Graph, source: Configured) -> str:
     """Equal for equal code and configuration; what only says when, how fast or how often does not count."""
     matters: dict[str, Any] = {"params": source.params, "threshold": source.threshold}
     matters |= {"schemas": source.schemas} if source.schemas else {}
-    matters |= {"options": source.options} if source.options else {}
+    # Who reads is not what is read: a new password is no reason to read everything again.
+    options = {name: each for name, each in source.options.items() if name not in _CREDENTIALS}
+    matters |= {"options": options} if options else {}
     if not source.params and source.threshold is None and len(matters) == 2:
         return graph.version
     text = _encode(matters)

@@ -17,6 +17,7 @@ BUILT_IN: dict[str, str] = {
     "feed": "penstock.connectors.feed:Feed",
     "web": "penstock.connectors.web:Web",
     "obsidian": "penstock.connectors.obsidian:Obsidian",
+    "api": "penstock.connectors.api:Api",
 }
 
 

@@ -43,9 +43,7 @@ def tables() -> dict[str, str]:
         "tracing": _table(_row(key, "tracing.") for key in keys_of(TracingSettings)),
         "budget": _table(_row(key, "budget.") for key in keys_of(BudgetKeys)),
         **{
-            f"connector_{name}": _table(
-                _row(key, "") for key in keys_of(find_connector(name).Settings)
-            )
+            f"connector_{name}": _table(_with_sections(find_connector(name).Settings))
             for name in BUILT_IN
         },
     }
@@ -70,6 +68,15 @@ def _rows(section: type[Keys], prefix: str) -> Iterator[str]:
         # A section with a row of its own has its keys in it or in a table below; a source's breaker has both.
         elif key.section is not None and (not key.description or prefix + key.name in EXPANDED):
             yield from _rows(key.section, f"{prefix}{key.name}.")
+
+
+def _with_sections(section: type[Keys], prefix: str = "") -> Iterator[str]:
+    """The keys of a connector; those of its sections stand below them."""
+    for key in keys_of(section):
+        yield _row(key, prefix)
+    for key in keys_of(section):
+        if key.section is not None:
+            yield from _with_sections(key.section, f"{prefix}{key.name}.")
 
 
 def _row(key: Key, prefix: str) -> str:

@@ -56,8 +56,10 @@ class DryServices:
 
     async def _fetch(self, job: Claimed, url: str, options: dict[str, Any]) -> Response:
         bring: Bring | None = options.pop("bring", None)
+        for ours in ("hands_over", "is_unkept"):
+            options.pop(ours, None)
         if not self._is_offline and bring is not None:
-            return await bring()
+            return await bring(None, None)
         if not self._is_offline:
             options.pop("conditional", None)
             return await self._fetcher.fetch(

@@ -56,10 +56,13 @@ class Fetching:
 
     async def fetch(self, errand: Errand, options: dict[str, Any]) -> Response:
         job, run = errand.job, errand.run
-        is_aside = options.pop("is_aside", False)
+        is_aside, is_unkept = options.pop("is_aside", False), options.pop("is_unkept", False)
+        hands_over = options.pop("hands_over", False)
         if not run.policy.fetches:
             options.pop("session", None)
             return await self.replaying.fetch(job, run, errand.url, options)
+        if is_unkept:
+            return await self._send(errand, options)
         if is_aside:
             # A login is always a new one.
             return await self._kept(job, await self._send(errand, options))
@@ -70,7 +73,7 @@ class Fetching:
                 return stored
         is_anew = options.pop("is_anew", False)
         if run.policy.skips_unchanged and is_page(options) and not is_anew:
-            return await self._revisit(errand, options)
+            return await self._revisit(errand, options, hands_over=hands_over)
         if options.pop("conditional", False):
             return await self._fetch_if_changed(errand, options)
         return await self._kept(job, await self._send(errand, options))
@@ -80,7 +83,7 @@ class Fetching:
         job, source = errand.job, errand.config.settings
         bring: Bring | None = options.get("bring")
         if bring is not None:
-            return await bring()
+            return await bring(options.get("etag"), options.get("last_modified"))
         count = self.spending.counter(job, source.key)
         about = {"source": source.key, "run_id": job.run_id, "count": count, **options}
         about["is_again"] = job.tries > 0
@@ -122,7 +125,9 @@ class Fetching:
         except StoreCorrupt:
             return None
 
-    async def _revisit(self, errand: Errand, options: dict[str, Any]) -> Response:
+    async def _revisit(
+        self, errand: Errand, options: dict[str, Any], *, hands_over: bool
+    ) -> Response:
         """In an incremental run: no more than is needed to know whether a page is as it was."""
         options.pop("conditional", None)
 
@@ -134,6 +139,7 @@ class Fetching:
             return await self._kept(errand.job, response)
 
         revisiting = PageRevisit(self.store, self.snapshot_writer, self.ask)
-        visit = Visit(errand.job, errand.url, errand.config.source.version, get, keep)
+        version = errand.config.source.version
+        visit = Visit(errand.job, errand.url, version, get, keep, hands_over)
         is_page_level = errand.config.stage.unit == "page"
         return await (revisiting.page(visit) if is_page_level else revisiting.other(visit))

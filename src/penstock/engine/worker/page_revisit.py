@@ -45,6 +45,8 @@ class Visit:
     version: str
     get: Get
     keep: Keep
+    # A page that is as it was is handed over, too: it leads to others.
+    hands_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class PageRevisit:
             raise Unchanged(how)
         if not how:
             return response
-        if is_done and known.done_parts == 1:
+        if is_done and known.done_parts == 1 and not visit.hands_over:
             about = (response.content_hash, response.snapshot_id, response.fetched_at)
             page = Extracted(visit.url, *about, visit.version, is_same=True)
             raise Unchanged(how, page)
@@ -86,7 +88,7 @@ class PageRevisit:
         """The page, and by what it is known to be as it was; no page where it need not even be read."""
         if known.announced_run_id == visit.job.run_id and _is_older(known):
             how = f"its sitemap or feed names no change since {known.announced}"
-            if is_done and known.done_parts == 1:
+            if is_done and known.done_parts == 1 and not visit.hands_over:
                 return None, how
             if known.snapshot is not None:
                 stored = await self._stored(visit, known.snapshot)
