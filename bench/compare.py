@@ -1,9 +1,8 @@
 """Two trees side by side: `python -m bench.compare PATH [--only noop] [--rounds 5]`.
 
-PATH is another checkout of Penstock with its own `.bench/venv` (`make bench ARGS=--quick` there makes it). Each
-round runs our side of each workload in both trees, in turn, at the same size. Printed are the medians of the
-rounds' ratios, of speed by the clock and of processor time. Only the first counts on a quiet machine; the
-second is steadier on a busy one.
+PATH is another checkout of Penstock with its own `.bench/venv` (`make bench ARGS=--quick` there makes it).
+Each round runs our side of each workload in both trees, in turn, at the same size. Printed are the medians of
+the rounds' ratios, of speed by the clock and of processor time. On a busy machine the second is steadier.
 """
 
 from __future__ import annotations
