@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 UNBOUNDED = 1_000_000_000
 # absent: what a complete listing does not have is deleted. asked: it is read once more, which tells.
+# within: the same as absent, for the parts that `discover` says are Listed, and for nothing else.
 # never: a listing says nothing of what it does not have, as that of a feed.
-Deletions = Literal["absent", "asked", "never"]
+Deletions = Literal["absent", "asked", "within", "never"]
 
 
 class Item(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,6 +63,12 @@ class Unlisted(msgspec.Struct, frozen=True):
 
     address: str
     reason: str
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A part of the place was listed to its end: what is known below it and not found is deleted."""
+
+    address: str
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +140,8 @@ class Connector(ABC, Generic[K]):
     resources: ClassVar[Mapping[str, float]] = {}
     concurrency: ClassVar[int | None] = None
     timeout: ClassVar[str | None] = None
+    # Whether its requests obey robots.txt where `fetch.robots` says nothing: an API is made for programs.
+    robots: ClassVar[bool] = True
 
     def __init__(self, settings: K, place: Place) -> None:
         self.settings = settings
@@ -141,7 +150,7 @@ class Connector(ABC, Generic[K]):
     @abstractmethod
     def discover(
         self, ctx: Context, cursors: Mapping[str, Any]
-    ) -> AsyncIterator[Item | Checkpoint | Unlisted]:
+    ) -> AsyncIterator[Item | Checkpoint | Unlisted | Listed]:
         """What is there. `cursors` are the checkpoints of all partitions as the last run left them."""
 
     @abstractmethod

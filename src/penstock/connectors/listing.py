@@ -6,12 +6,13 @@ or asked for once more; and what has only another name is recognised by its cont
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
-from penstock.connectors.contract import Checkpoint, Connector, Item, Unlisted
+from penstock.connectors.contract import Checkpoint, Connector, Item, Listed, Unlisted
 from penstock.counting import count
 from penstock.http.lastmod import FINGERPRINT, is_older
 from penstock.jobs.effects import Announced
@@ -55,10 +56,11 @@ class Listing:
         self._batch: list[Item] = []
         self._held: list[Item] = []
         self._unlisted: list[Unlisted] = []
+        self._listed: list[str] = []
         self._is_known_place: bool | None = None
         self.found = self.unchanged = self.deleted = self.renamed = 0
 
-    async def take(self, found: Item | Checkpoint | Unlisted) -> AsyncIterator[Item]:
+    async def take(self, found: Item | Checkpoint | Unlisted | Listed) -> AsyncIterator[Item]:
         """What of it is to be read."""
         if isinstance(found, Item):
             self._batch.append(found)
@@ -69,6 +71,8 @@ class Listing:
         if isinstance(found, Unlisted):
             self._unlisted.append(found)
             self._ctx.note(f"not listed: {found.address}: {found.reason}")
+        elif isinstance(found, Listed):
+            self._listed.append(found.address)
         elif isinstance(found, Checkpoint):
             self._ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
 
@@ -76,7 +80,8 @@ class Listing:
         """The end of the listing: what is left of it, and what it does not have any more."""
         async for item in self._changed():
             yield item
-        gone = [] if self._connector.deletions == "never" else await self._unseen()
+        self._listed = _outermost(self._listed)
+        gone = await self._unseen() if self._tells_deletions() else []
         moved = await self._renames(gone)
         for item in self._held:
             yield moved.get(item.address, item)
@@ -126,6 +131,10 @@ class Listing:
             self._is_known_place = any(page.done_hash for page in known)
         return self._is_known_place
 
+    def _tells_deletions(self) -> bool:
+        kind = self._connector.deletions
+        return bool(self._listed) if kind == "within" else kind != "never"
+
     async def _unseen(self) -> list[KnownPage]:
         """Known pages that this run has not met."""
         attempt = self._attempt
@@ -148,6 +157,8 @@ class Listing:
 
     def _is_missing(self, page: KnownPage) -> bool:
         if page.done_hash is None or page.announced_run_id == self._attempt.job.run_id:
+            return False
+        if self._connector.deletions == "within" and not _is_below(page.url, self._listed):
             return False
         return not any(page.url.startswith(each.address) for each in self._unlisted)
 
@@ -182,6 +193,21 @@ class Listing:
         told = "".join(f", {number:,} {word}" for word, number in counts.items() if number)
         if told:
             self._ctx.note(f"{count(self.found, 'item')} found{told}")
+
+
+def _outermost(addresses: list[str]) -> list[str]:
+    """Without those that are below another, in their order."""
+    kept: list[str] = []
+    for address in sorted(addresses):
+        if not kept or not address.startswith(kept[-1]):
+            kept.append(address)
+    return kept
+
+
+def _is_below(url: str, addresses: list[str]) -> bool:
+    """Whether one of these, of which none is below another, is the beginning of the URL."""
+    at = bisect_right(addresses, url)
+    return at > 0 and url.startswith(addresses[at - 1])
 
 
 def _size(fingerprint: str) -> str:

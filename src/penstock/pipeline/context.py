@@ -263,7 +263,7 @@ class Context:
         return await self._fetch(address, bring=bring, hands_over=True)
 
     async def send(self, url: str, options: FetchOptions) -> Response:
-        """For `exchange`, and for tokens: a request within the limits of the source, stored nowhere."""
+        """For `exchange`, `capture` and tokens: a request within the limits of the source, stored nowhere."""
         whole_url, about = options.request(url)
         self._attempt.guard()
         return await self._attempt.services.fetch(

@@ -18,6 +18,7 @@ BUILT_IN: dict[str, str] = {
     "web": "penstock.connectors.web:Web",
     "obsidian": "penstock.connectors.obsidian:Obsidian",
     "api": "penstock.connectors.api:Api",
+    "github": "penstock.connectors.github:GitHub",
 }
 
 
@@ -29,6 +30,10 @@ class ConnectorKeys(Keys, frozen=True):
         about("collection that the documents are saved in"),
         Usual("the name of the source"),
     ] = None
+
+    def headers_for(self) -> dict[str, dict[str, str]]:
+        """Headers of its requests, credentials too, by the origin that alone gets them."""
+        return {}
 
 
 def connector_names() -> list[str]:

@@ -239,7 +239,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         backfill=keys.backfill,
         budget=keys.budget,
         cost=keys.cost,
-        fetch=_fetch(key, keys, at, connected.options),
+        fetch=connected.fetching(_fetch(key, keys, at, connected.options), at),
         hooks=tuple(replace(hook, name=f"{key}/{hook.name}") for hook in keys.hooks),
         alert_rules=keys.alert_rules,
     )
@@ -252,6 +252,7 @@ class _Connected:
     rest: Entry
     connector: Any = None
     options: dict[str, Any] = field(default_factory=dict)
+    headers_for: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
     def scheduled(self, schedules: tuple[ScheduleSettings, ...]) -> tuple[ScheduleSettings, ...]:
         """What a connector has read is read again when it has changed, unless a schedule says otherwise."""
@@ -266,6 +267,19 @@ class _Connected:
         if is_said or usual is None:
             return limits
         return msgspec.structs.replace(limits, concurrency=usual)
+
+    def fetching(self, policy: FetchPolicy, at: Section) -> FetchPolicy:
+        """What requests of a connector carry, and whether they obey robots.txt, unless the file says it."""
+        if self.connector is None:
+            return policy
+        written = at.get("fetch")
+        is_said = written is not None and _names(written).get("robots") is not None
+        bound = {
+            origin: {**self.headers_for.get(origin, {}), **policy.headers_for.get(origin, {})}
+            for origin in (*self.headers_for, *policy.headers_for)
+        }
+        robots = policy.robots if is_said else policy.robots and self.connector.robots
+        return replace(policy, headers_for=bound, robots=robots)
 
 
 def _connected(entry: Entry, path: str) -> _Connected:
@@ -290,7 +304,8 @@ def _connected(entry: Entry, path: str) -> _Connected:
         path,
     )
     rest = {each: inner for each, inner in written.items() if each not in own}
-    return _Connected(replace(entry, value=rest), connector, msgspec.to_builtins(keys))
+    options = msgspec.to_builtins(keys)
+    return _Connected(replace(entry, value=rest), connector, options, keys.headers_for())
 
 
 def _names(entry: Entry) -> dict[str, Entry]:

@@ -18,6 +18,7 @@ from penstock.connectors.contract import (
     Unlisted,
 )
 from penstock.connectors.files import paths
+from penstock.connectors.files.documents import document_of_file
 from penstock.connectors.files.globs import Globs
 from penstock.connectors.files.reading import read_file
 from penstock.connectors.files.walk import Found, Symlinks, Wanted, walk
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 Complete = Callable[[list[Item]], Awaitable[list[Item]]]
 SLICE = 500
-# To parse less takes no longer than to go to a thread and back.
-SMALL = 16_384
 # Clocks of file systems tick: a file that was changed so shortly before may change again unseen.
 SETTLED_S = 2.0
 
@@ -180,20 +179,8 @@ class Files(Connector[FilesKeys]):
 
         is_anew = bool(item.about.get("anew"))
         response = await ctx.capture(item.address, bring, content_type_of(name), anew=is_anew)
-        body = response.body
-        if len(body) <= SMALL:
-            parsed = self._parsed(item, name, body)
-        else:
-            parsed = await ctx.in_thread(lambda: self._parsed(item, name, body))
-        yield Document(
-            key=item.key,
-            kind=parsed.kind,
-            title=parsed.title,
-            text=parsed.text,
-            meta={"bytes": len(body), **parsed.meta},
-            links=parsed.links,
-            data=parsed.data,
-            fingerprint=response.content_hash,
+        yield await document_of_file(
+            ctx, item.key, response, lambda name, body: self._parsed(item, name, body)
         )
 
     def _parsed(self, item: Item, name: str, body: bytes) -> Parsed:

@@ -1,0 +1,223 @@
+"""The connector `github`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.connectors.contract import (
+    Checkpoint,
+    Connector,
+    Document,
+    Gone,
+    Item,
+    Listed,
+    Sample,
+    Unlisted,
+)
+from penstock.connectors.files.documents import document_of_file
+from penstock.connectors.formats.kinds import content_type_of
+from penstock.connectors.github.addresses import Part, prefix_of
+from penstock.connectors.github.git import GitRepository, LocalRepository, RemoteRepository
+from penstock.connectors.github.keys import HTTP, GitHubKeys
+from penstock.connectors.github.listings import Walk
+from penstock.connectors.github.recognition import recognised
+from penstock.connectors.github.repositories import repositories
+from penstock.connectors.github.rest import Api, nothing_there
+from penstock.connectors.github.rows import Repository, document_of
+from penstock.connectors.github.trees import Chosen, listed_entries
+from penstock.http.failures import FetchError
+from penstock.jobs.failures import Permanent
+from penstock.jobs.outcome import Skip
+from penstock.pipeline.context import Captured
+from penstock.pipeline.fetch_options import FetchOptions
+
+if TYPE_CHECKING:
+    from penstock.connectors.target import Recognised, Target
+    from penstock.pipeline.context import Context
+
+Found = AsyncIterator[Item | Checkpoint | Unlisted | Listed]
+GIT = "git"
+RAW = "application/vnd.github.raw+json"
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class GitHub(Connector[GitHubKeys]):
+    """Repositories on GitHub, or one git repository anywhere: what is new or changed since the last run."""
+
+    name = "github"
+    summary = "repositories: files, commits, issues, pull requests, comments, releases"
+    Settings = GitHubKeys
+    extra = "git"
+    deletions = "within"
+    finds_renames = True
+    retry = "provider-safe"
+    concurrency = 8
+    robots = False
+
+    async def discover(self, ctx: Context, cursors: Mapping[str, Any]) -> Found:
+        if self.settings.url is not None:
+            async for found in self._git(ctx, cursors):
+                yield found
+            return
+        async for name in repositories(ctx, self.settings):
+            async for found in self._repository(ctx, name, cursors):
+                yield found
+
+    async def _git(self, ctx: Context, cursors: Mapping[str, Any]) -> Found:
+        """The files of a git repository, if its branch is at another commit than the last time."""
+        repository = self._git_repository(ctx)
+        commit = await repository.head(self.settings.branch)
+        if not commit:
+            ctx.note("the repository is empty")
+            return
+        cursor = f"{commit} {ctx.in_progress.source.version}"
+        if ctx.run.kind == "incremental" and cursors.get(GIT) == cursor:
+            ctx.note(f"the branch is at {commit[:12]} as before")
+            return
+        part, chosen = Part(self.place.source, ""), Chosen(self.settings)
+        for item in chosen.items(await repository.entries(commit), part):
+            yield item
+        for words in chosen.words():
+            ctx.note(words)
+        yield Listed(part.address)
+        yield Checkpoint(cursor, GIT, ordered=False)
+
+    def _git_repository(self, ctx: Context) -> GitRepository:
+        if find_spec("dulwich") is None:
+            words = "url needs dulwich: pip install 'penstock[git]'"
+            raise Permanent(words, cause="dulwich is not installed")
+        url = self.settings.url or ""
+        if url.lower().startswith(HTTP):
+            return RemoteRepository(ctx, url, self.settings.max_bytes)
+        return LocalRepository(ctx, self.place.root / Path(url).expanduser(), url)
+
+    async def _repository(self, ctx: Context, name: str, cursors: Mapping[str, Any]) -> Found:
+        api = Api(ctx, self.settings.api)
+        part = Part(self.place.source, name)
+        try:
+            row = (await api.page(api.at(f"repos/{name}"), Repository)).found
+        except FetchError as error:
+            yield self._missing(ctx, part, error)
+            return
+        if row.full_name.lower() != name.lower():
+            ctx.note(f"{name} is called {row.full_name} now; name it so in penstock.yaml")
+        yield part.item("repository", "", row)
+        walk = Walk(ctx, self.settings, self.place.source, name, cursors)
+        for listing in self._listings(walk):
+            async for found in listing:
+                yield found
+
+    def _missing(self, ctx: Context, part: Part, error: FetchError) -> Item | Unlisted:
+        """One that is not there fails alone: the others are read all the same."""
+        if error.status != 404:
+            return Unlisted(part.address, nothing_there(error))
+        problem = f"there is no repository {part.name}, or the token may not see it"
+        address = prefix_of(self.place.source) + part.name
+        return Item(part.name, address, about={"kind": "problem", "problem": problem})
+
+    def _listings(self, walk: Walk) -> list[Found]:
+        wanted = set(self.settings.read)
+        found: list[Any] = []
+        kinds = {"issues": "issue", "pulls": "pull"}
+        if chosen := frozenset(kinds[each] for each in wanted & kinds.keys()):
+            found.append(walk.issues(chosen))
+        if "comments" in wanted:
+            found.append(walk.comments("issues", "comment"))
+            found.append(walk.comments("pulls", "review-comment"))
+        if "releases" in wanted:
+            found.append(walk.releases())
+        if "commits" in wanted:
+            found.append(walk.commits())
+        if "files" in wanted:
+            found.append(self._files(walk))
+        return found
+
+    async def _files(self, walk: Walk) -> Found:
+        part, chosen = walk.part("files"), Chosen(self.settings)
+        trees = listed_entries(walk.api(), walk.name, self.settings.branch or "HEAD")
+        try:
+            async for entries in trees:
+                for item in chosen.items(entries, part, walk.name):
+                    yield item
+        except FetchError as error:
+            if error.status == 404 and self.settings.branch:
+                words = f"{walk.name} has no branch {self.settings.branch}"
+                raise Permanent(words, cause="no such branch") from None
+            walk.ctx.note(f"{part.name}: {nothing_there(error)}")
+            return
+        for words in chosen.words():
+            walk.ctx.note(f"{part.name}: {words}")
+        yield Listed(part.address)
+
+    async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document]:
+        kind = item.about["kind"]
+        if kind == "problem":
+            raise Permanent(item.about["problem"], cause="no such repository")
+        if kind == "file":
+            yield await self._file(ctx, item)
+            return
+        yield await self._row(ctx, item, kind)
+
+    async def _row(self, ctx: Context, item: Item, kind: str) -> Document:
+        async def bring() -> Captured:
+            return Captured(_encode(item.about["row"]))
+
+        response = await ctx.capture(item.address, bring, "application/json")
+        return document_of(kind, item.key, response.body, response.content_hash)
+
+    async def _file(self, ctx: Context, item: Item) -> Document:
+        async def bring() -> Captured:
+            return Captured(await self._blob(ctx, item))
+
+        name = item.key.rpartition("/")[2]
+        response = await ctx.capture(item.address, bring, content_type_of(name))
+        document = await document_of_file(ctx, item.key, response)
+        return msgspec.structs.replace(document, meta={**document.meta, "blob": item.about["blob"]})
+
+    async def _blob(self, ctx: Context, item: Item) -> bytes:
+        blob, repository = item.about["blob"], item.about["repository"]
+        if not repository:
+            return self._bounded(await self._git_repository(ctx).blob(blob))
+        api = Api(ctx, self.settings.api)
+        url = api.at(f"repos/{repository}/git/blobs/{blob}")
+        try:
+            response = await ctx.send(url, FetchOptions(headers={"Accept": RAW}))
+        except FetchError as error:
+            if error.status == 404:
+                raise Gone("its content is not in the repository any more") from None
+            raise
+        return self._bounded(response.body)
+
+    def _bounded(self, body: bytes) -> bytes:
+        if len(body) > self.settings.max_bytes:
+            raise Skip(f"larger than max_bytes ({self.settings.max_bytes:,})")
+        return body
+
+    async def digest(self, ctx: Context, item: Item) -> str:
+        try:
+            return hashlib.sha256(await self._blob(ctx, item)).hexdigest()
+        except (Gone, Skip):
+            return ""
+
+    def key_of(self, address: str) -> str:
+        return address.removeprefix(prefix_of(self.place.source))
+
+    @classmethod
+    async def recognise(cls, target: Target) -> Recognised | None:
+        return recognised(target)
+
+    @classmethod
+    def example(cls) -> dict[str, Any]:
+        return {"repositories": ["octocat/hello-world"]}
+
+    @classmethod
+    def sample(cls, folder: Path) -> Sample:
+        from penstock.connectors.github.demo import write_demo
+
+        return write_demo(folder)
