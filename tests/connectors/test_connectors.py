@@ -144,6 +144,8 @@ def read_demo_data(folder: Path) -> None:
         if source.connector == "web":
             pages[SITE + "sitemap.xml"] = f"<urlset><url><loc>{SITE}a</loc></url></urlset>"
             pages |= {SITE: "<a href='/a'>a</a>", f"{SITE}a": "a", f"{SITE}docs/": "b"}
+        for name in source.options.get("repositories", ()):
+            pages |= empty_repository(name)
     with Project(settings) as project:
         network = ScriptedNetwork.of_pages(pages)
         with Simulation(project, network, seed=1, clock=VirtualClock()) as simulation:
@@ -151,6 +153,20 @@ def read_demo_data(folder: Path) -> None:
             simulation.run()
         assert {project.require_run(run).state for run in runs} == {"completed"}
         assert project.records.collections()
+
+
+def empty_repository(name: str) -> dict[str, str | bytes | RawResponse]:
+    """What GitHub's API answers about it."""
+    base = f"https://api.github.com/repos/{name}"
+    updated = "sort=updated&direction=asc&per_page=100"
+    listings = (
+        f"issues?state=all&{updated}",
+        f"issues/comments?{updated}",
+        f"pulls/comments?{updated}",
+        "releases?per_page=100",
+        "commits?per_page=100",
+    )
+    return {base: json.dumps({"full_name": name}), **{f"{base}/{each}": "[]" for each in listings}}
 
 
 def test_a_package_adds_a_connector_that_passes_the_suite(tmp_path: Path) -> None:
