@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 
 NOUNS = frozenset(
     """
-    alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries erasure explanation
-    files hooks hosts idempotency jobs journal kpis leaders logs metric_facts outlooks pages
+    alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries erasure
+    explanation files hooks hosts idempotency jobs journal kpis leaders logs metric_facts outlooks pages
     promises quarantine record_exports records rejects replays rollups runbooks runs schedules
     signals snapshots sources tokens undos upkeep workers
     """.split()
