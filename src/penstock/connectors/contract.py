@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.errors import ConfigError
 from penstock.http.lastmod import FINGERPRINT
+from penstock.pipeline.step import UNBOUNDED
 from penstock.settings.connector import ConnectorKeys
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.pages import KnownPage
     from penstock.pipeline.context import Context
 
-UNBOUNDED = 1_000_000_000
 # absent: what a complete listing does not have is deleted. asked: it is read once more, which tells.
 # within: the same as absent, for the parts that `discover` says are Listed, and for nothing else.
 # never: a listing says nothing of what it does not have, as that of a feed.

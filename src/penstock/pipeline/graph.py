@@ -25,6 +25,7 @@ from penstock.pipeline.planner import PLANNER, plan_windows
 from penstock.pipeline.session import Login, checked_login
 from penstock.pipeline.spenders import measures_spent
 from penstock.pipeline.step import (
+    UNBOUNDED,
     DataError,
     Declaration,
     Follow,
@@ -209,7 +210,9 @@ class Graph:
             retry=stage.retry,
             pipeline_retry=self.retry,
             most_jobs=stage.follow.pages if stage.follow else None,
-            most_depth=stage.follow.depth if stage.follow else None,
+            most_depth=stage.follow.depth
+            if stage.follow and stage.follow.depth < UNBOUNDED
+            else None,
         )
 
 

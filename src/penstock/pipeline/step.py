@@ -52,6 +52,10 @@ class Declaration:
     follow: Any = False
 
 
+# A depth that is no bound: nobody counts the steps, which takes as long as there are some.
+UNBOUNDED = 1_000_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Follow:
     """How far a step may follow what it finds: in steps from where it began, and in pages of one run."""

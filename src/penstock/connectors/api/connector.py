@@ -24,7 +24,8 @@ from penstock.connectors.target import Recognised
 from penstock.counting import count
 from penstock.http.failures import FetchError
 from penstock.jobs.failures import BadData
-from penstock.jobs.outcome import Unchanged
+from penstock.jobs.outcome import Skip, Unchanged
+from penstock.pipeline.step import UNBOUNDED
 
 if TYPE_CHECKING:
     from penstock.connectors.target import Target
@@ -51,7 +52,8 @@ class Api(Connector[ApiKeys]):
     retry = "provider-safe"
 
     def bounds(self) -> tuple[int, int]:
-        return self.settings.paging.max_pages, self.settings.paging.max_pages
+        # A chain is as deep as it is long.
+        return UNBOUNDED, self.settings.paging.max_pages
 
     async def discover(self, ctx: Context, cursors: Mapping[str, Any]) -> AsyncIterator[Item]:
         """The first page; the others are found by it."""
@@ -71,10 +73,10 @@ class Api(Connector[ApiKeys]):
             response = await self._exchange.page(ctx, self._paging(here), here, item.address)
         except FetchError as error:
             if error.status in GONE and here.number > 1 and self._paging(here).kind in NUMBERED:
-                ctx.note(f"{here.name} is not there: the one before it is the last")
                 for checkpoint in self._ended(here):
                     yield checkpoint
-                return
+                await ctx.commit()
+                raise Skip("it is not there: the page before it is the last") from None
             raise
         page, here = await self._page(ctx, response, here)
         if not response.is_done:
@@ -178,13 +180,15 @@ class Api(Connector[ApiKeys]):
         first = records[0] if records else None
         if not isinstance(first, dict):
             return None
+        if isinstance(answer, dict) and "jsonfeed.org" in str(answer.get("version", "")):
+            return None
         page = Page(answer, records, path, response.headers, response.url)
         keys: dict[str, Any] = {"url": target.url}
         if (field := demo.key_field(records)) not in ("", "id"):
             keys["key"] = field
         paging = completed(ApiKeys(url=target.url), page)
         why = f"a JSON API: {count(len(records), 'record')} at {path}; paging: {described(paging)}"
-        return Recognised(keys=keys, why=why, name=demo.name_of(response.url), fit=40)
+        return Recognised(keys=keys, why=why, name=demo.name_of(response.url), fit=60)
 
     @classmethod
     def example(cls) -> dict[str, Any]:

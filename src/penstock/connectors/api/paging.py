@@ -68,13 +68,16 @@ def follow(
 def is_repetition(paging: ApiPagingKeys, page: Page, here: Position, content: str) -> bool:
     """Whether the page has the very records of another one; where that can't be the end, it is BadData.
 
-    Of pages with a single record nothing is concluded: it may have moved while others were added.
+    Some answer what is behind the last page with the last page. Where a page has a single record, that may
+    have moved there while another was added: it takes a second repetition, or a page shorter than others.
     """
-    if len(page.records) < 2 or content not in (here.before, here.first, here.mark.content):
+    if not content or content not in (here.before, here.first, here.mark.content):
         return False
-    is_end = paging.kind in NUMBERED and here.number > 2 and content == here.before
-    if is_end:
-        return True  # some answer what is behind the last page with the last page
+    is_single = len(page.records) == 1
+    if is_single and len(page.records) >= here.full and content != here.mark.content:
+        return False
+    if paging.kind in NUMBERED and content == here.before and (here.number > 2 or is_single):
+        return True
     parameter = param_of(paging)
     what = f": does the API know the parameter {parameter!r}?" if parameter else ""
     raise BadData(f"{here.name} has the same records as one before it{what}", cause="the same page")
