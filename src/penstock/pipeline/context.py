@@ -220,12 +220,14 @@ class Context:
         *,
         anew: bool = False,
         counted: bool = True,
+        is_page: bool = True,
     ) -> Response:
         """What is at an address that is not HTTP: `read` is called, and its bytes are stored first.
 
         It is to `ctx.fetch` what a file is to a page: a replay is served from the snapshot without calling
         `read`, and an incremental run leaves alone what is as it was, unless it is to be read `anew`: what
-        is made of it depends on more than its bytes. Its bytes count against budgets, unless
+        is made of it depends on more than its bytes. `is_page=False` is for a piece of something: it is
+        stored and replayed, and nobody asks whether it has changed. Its bytes count against budgets, unless
         `counted=False` says that `ctx.door` has counted them.
         """
 
@@ -238,6 +240,8 @@ class Context:
             return Response(address, address, 200, headers, found.body, self.now())
 
         about: dict[str, Any] = {"is_anew": True} if anew else {}
+        if not is_page:
+            about["is_page"] = False
         return await self._fetch(address, bring=bring, **about)
 
     def door(self, host: str, port: int, *, tls: bool = True) -> Door:

@@ -18,7 +18,7 @@ _OF_THEIR_OWN = frozenset({"method", "headers", "body", "etag", "last_modified"}
 
 def is_page(options: dict[str, Any]) -> bool:
     """Whether a fetch with these options brings just the page at its address."""
-    return _OF_THEIR_OWN.isdisjoint(options)
+    return options.get("is_page", True) and _OF_THEIR_OWN.isdisjoint(options)
 
 
 class Visits:

@@ -19,6 +19,7 @@ BUILT_IN: dict[str, str] = {
     "obsidian": "penstock.connectors.obsidian:Obsidian",
     "api": "penstock.connectors.api:Api",
     "github": "penstock.connectors.github:GitHub",
+    "dump": "penstock.connectors.dump:Dump",
 }
 
 
