@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.counting import count
+
 MOST_COLUMNS = 200
 MOST_TABLES = 50
 MOST_TOLD = 20
@@ -81,4 +83,4 @@ def told(name: str, report: Report) -> str:
     types = [f"{column} {kind}" for column, kind in report.types().items()]
     more = f" and {len(types) - MOST_TOLD} more columns" if len(types) > MOST_TOLD else ""
     rejected = f", {report.rejected:,} rejected" if report.rejected else ""
-    return f"{name}: {report.rows:,} rows{rejected}; {', '.join(types[:MOST_TOLD])}{more}"
+    return f"{name}: {count(report.rows, 'row')}{rejected}; {', '.join(types[:MOST_TOLD])}{more}"

@@ -52,6 +52,10 @@ def _read_fields(entry: Entry, path: str) -> tuple[str, ...]:
     return found
 
 
+def _fields_schema(_: Any) -> dict[str, Any]:
+    return one_or_many()
+
+
 class DumpKeys(ConnectorKeys, frozen=True, kw_only=True):
     """A large file, or several."""
 
@@ -60,7 +64,7 @@ class DumpKeys(ConnectorKeys, frozen=True, kw_only=True):
     ]
     key: Annotated[
         tuple[str, ...],
-        Reads(_read_fields, lambda _: one_or_many()),
+        Reads(_read_fields, _fields_schema),
         about("column or columns that make the key of a record"),
         Usual("the file and the number of the row"),
     ] = ()
