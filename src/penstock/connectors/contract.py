@@ -18,7 +18,9 @@ from penstock.settings.connector import ConnectorKeys
 if TYPE_CHECKING:
     from penstock.connectors.target import Recognised, Target
     from penstock.jobs.effects.pages import KnownPage
+    from penstock.jobs.windows import Window
     from penstock.pipeline.context import Context
+    from penstock.settings import BackfillSettings
 
 # absent: what a complete listing does not have is deleted. asked: it is read once more, which tells.
 # within: the same as absent, for the parts that `discover` says are Listed, and for nothing else.
@@ -133,6 +135,11 @@ class Connector(ABC, Generic[K]):
     deletions: ClassVar[Deletions] = "never"
     # Whether renamed items are looked for, by content; `digest` answers then.
     finds_renames: ClassVar[bool] = False
+    # Whether its items are windows of time, for each partition: `windowed` makes them, and the source can be
+    # backfilled. Whether it has a stream, which `listen` follows. Whether `settle` ends each run.
+    takes_windows: ClassVar[bool] = False
+    has_stream: ClassVar[bool] = False
+    settles: ClassVar[bool] = False
 
     # How its jobs are performed: retry class, kinds of errors, resources of one job, how many at once.
     retry: ClassVar[str] = "fast"
@@ -161,6 +168,25 @@ class Connector(ABC, Generic[K]):
 
         Bytes come from `ctx.fetch` or `ctx.capture`, which store them first and serve replays.
         """
+
+    def windowed(self, window: Window) -> Item:
+        """The item of a window of time; `discover` yields no others where there are windows."""
+        raise NotImplementedError
+
+    def listen(self, ctx: Context) -> AsyncIterator[Document | Checkpoint]:
+        """What happens now, without end. What is to be remembered comes after what it is about."""
+        raise NotImplementedError
+
+    async def settle(self, ctx: Context) -> None:
+        """Called when all items of a run are read, and what could not be is quarantined."""
+        raise NotImplementedError
+
+    @classmethod
+    def backfill(
+        cls, keys: Mapping[str, Any], written: BackfillSettings | None
+    ) -> BackfillSettings | None:
+        """How its past is fetched: by the keys of the source, and as `backfill` is written in it."""
+        return written
 
     def bounds(self) -> tuple[int, int]:
         """How far items that `read` yields are followed: in steps, and in items of a whole run."""

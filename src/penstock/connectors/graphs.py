@@ -82,22 +82,25 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
         listing = Listing(ctx, made)
         async for found in made.discover(ctx, cursors):
             async for item in listing.take(found):
-                yield msgspec.to_builtins(item)
+                yield _handed_on(item, made)
         async for item in listing.rest():
-            yield msgspec.to_builtins(item)
+            yield _handed_on(item, made)
 
     # It has a key, so that it is a job of its own, and its errors are those of one item.
+    about: dict[str, Any] = (
+        {"windows": True} if connector.takes_windows else {"key": "key", "follow": True}
+    )
+
     @pipeline.step(
         after="discover",
         unit="page",
-        key="key",
-        follow=True,
         timeout=connector.timeout,
         resources=connector.resources or None,
+        **about,
     )
     async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[dict[str, Any]]:
         made = connector_of(connector.name, ctx.source)
-        wanted = msgspec.convert(item, Item)
+        wanted = made.windowed(ctx.window) if made.takes_windows else msgspec.convert(item, Item)
         if wanted.is_deleted:
             await made.deleted(ctx, wanted)
             yield _tombstone(ctx, wanted)
@@ -121,12 +124,44 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
 
         @pipeline.step(after="read", unit="page")
         async def save(document: dict[str, Any], ctx: Context) -> None:
-            made = connector_of(connector.name, ctx.source)
-            collection = made.settings.collection or ctx.source.key
-            ctx.save(collection, key=document["key"], data=document)
+            _save(ctx, connector_of(connector.name, ctx.source), document)
+
+    if connector.has_stream:
+        _add_stream(pipeline, connector, saves)
+    if connector.settles:
+
+        @pipeline.step(after="read", gather=True)
+        async def settle(ctx: Context) -> None:
+            await connector_of(connector.name, ctx.source).settle(ctx)
 
     pipeline.version = f"{connector.name} {connector.version}"
     return pipeline
+
+
+def _add_stream(pipeline: Pipeline, connector: type[Connector[Any]], saves: bool) -> None:
+    """A step of its own, for runs of kind `stream`."""
+
+    @pipeline.step(unit="stream")
+    async def listen(ctx: Context) -> AsyncIterator[dict[str, Any]]:
+        made = connector_of(connector.name, ctx.source)
+        async for found in made.listen(ctx):
+            if isinstance(found, Checkpoint):
+                ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
+            elif saves:
+                _save(ctx, made, _shaped(found))
+            else:
+                yield _shaped(found)
+
+
+def _save(ctx: Context, made: Connector[Any], document: dict[str, Any]) -> None:
+    collection = made.settings.collection or ctx.source.key
+    ctx.save(collection, key=document["key"], data=document)
+
+
+def _handed_on(item: Item, made: Connector[Any]) -> dict[str, Any]:
+    """An item as its job has it; a window needs no more than its times."""
+    found: dict[str, Any] = item.about if made.takes_windows else msgspec.to_builtins(item)
+    return found
 
 
 def connector_of(name: str, source: StepSource) -> Connector[Any]:
@@ -147,12 +182,12 @@ def _follow(ctx: Context, item: Item) -> None:
     ctx.follow(msgspec.to_builtins(item))
 
 
-def _shaped(document: Document, item: Item) -> dict[str, Any]:
+def _shaped(document: Document, item: Item | None = None) -> dict[str, Any]:
     """A document as it is saved: every field of its shape, and the rare ones where they say something."""
     made: dict[str, Any] = msgspec.to_builtins(document)
     if made["data"] is None:
         del made["data"]
-    if item.moved_from:
+    if item is not None and item.moved_from:
         made["moved_from"] = item.moved_from
     return made
 

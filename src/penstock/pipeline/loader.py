@@ -32,7 +32,7 @@ def load_graph(pipeline: str, root: Path, where: str) -> Graph:
 def load_pipeline(pipeline: str, root: Path, where: str) -> Pipeline:
     """The same, not checked yet."""
     module_name, _, name = pipeline.partition(":")
-    module = _import_beside(module_name, root, where)
+    module = import_beside(module_name, root, where)
     found = getattr(module, name, None)
     if found is None:
         pipelines = [key for key, value in vars(module).items() if isinstance(value, Pipeline)]
@@ -113,7 +113,8 @@ def _refuse_name_of_python(module_name: str, root: Path, where: str) -> None:
         )
 
 
-def _import_beside(module_name: str, root: Path, where: str) -> object:
+def import_beside(module_name: str, root: Path, where: str) -> object:
+    """A module of the project; whatever is wrong with it is said in one line."""
     _refuse_name_of_python(module_name, root, where)
     put_on_path(root)
     importlib.invalidate_caches()

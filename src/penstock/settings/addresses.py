@@ -28,6 +28,9 @@ def addresses_of(key: str, params: dict[str, object]) -> tuple[str, ...]:
 def _urls(value: object) -> Iterator[str]:
     if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
         yield value
+    elif isinstance(value, str) and value.lower().startswith(("ws://", "wss://")):
+        # A websocket begins with a request of HTTP to the same origin.
+        yield f"http{value[2:]}"
     elif isinstance(value, dict):
         for inner in value.values():
             yield from _urls(inner)

@@ -236,7 +236,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
         limits=connected.limited(keys.limits, at),
         breaker=keys.breaker,
         stream=keys.stream,
-        backfill=keys.backfill,
+        backfill=connected.backfilled(keys.backfill),
         budget=keys.budget,
         cost=keys.cost,
         fetch=connected.fetching(_fetch(key, keys, at, connected.options), at),
@@ -280,6 +280,13 @@ class _Connected:
         }
         robots = policy.robots if is_said else policy.robots and self.connector.robots
         return replace(policy, headers_for=bound, robots=robots)
+
+    def backfilled(self, written: BackfillSettings | None) -> BackfillSettings | None:
+        """A connector that reads windows of time knows how they are cut, and which partitions there are."""
+        if self.connector is None:
+            return written
+        found: BackfillSettings | None = self.connector.backfill(self.options, written)
+        return found
 
 
 def _connected(entry: Entry, path: str) -> _Connected:
