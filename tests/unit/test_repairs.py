@@ -1,10 +1,11 @@
-"""What a source missed while its breaker was open is fetched once it has closed, and once only."""
+"""What a source missed, by its breaker or in a gap of its stream, is fetched, and once only."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from penstock.jobs.effects import Effects, Raised
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
+from penstock.jobs.windows import windows_of
 from penstock.testing import EPOCH, VirtualClock
 
 MODULE = "repaired_pipelines"
@@ -54,11 +56,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     sys.modules.pop(MODULE, None)
 
 
-def signalled(project: Project, source: str, **data: object) -> int:
+def signalled(
+    project: Project, source: str, *, named: str = "breaker.closed", **data: object
+) -> int:
     """Have a run of this source raise the signal; answers with the run."""
     run_id = project.run(source)
     [job] = project.connection.turn("w", [], Capacity(1), project.limits()).claimed
-    raised = Raised("breaker.closed", msgspec.json.encode(data))
+    raised = Raised(named, msgspec.json.encode(data))
     end = Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=Effects(signals=[raised]))
     project.connection.turn("w", [end], Capacity(0), project.limits())
     return run_id
@@ -71,7 +75,7 @@ def received(project: Project) -> list[int]:
     return [run_id for run_id in found if run_id is not None]
 
 
-WINDOW = {"start_at": EPOCH - 7200.0, "end_at": EPOCH - 60.0}
+WINDOW: dict[str, Any] = {"start_at": EPOCH - 7200.0, "end_at": EPOCH - 60.0}
 
 
 def test_missed_window_is_filled_by_a_backfill_that_is_linked_to_the_run(project: Project) -> None:
@@ -83,6 +87,29 @@ def test_missed_window_is_filled_by_a_backfill_that_is_linked_to_the_run(project
     assert (row.kind, row.of_run_id) == ("backfill", run_id)
     assert (row.options.start_at, row.options.end_at) == (WINDOW["start_at"], WINDOW["end_at"])
     assert "breaker" in row.reason
+
+
+def test_gap_that_a_stream_names_is_filled_in_one_window_of_its_partition(project: Project) -> None:
+    about: dict[str, Any] = {
+        "start_at": EPOCH - 90_000.0,
+        "end_at": EPOCH - 60.0,
+        "partition": "MSFT",
+    }
+    run_id = signalled(project, "quotes", named="gap.found", sequences=[[3, 5]], **about)
+
+    [filling] = received(project)
+
+    row = project.require_run(filling)
+    assert (row.of_run_id, row.options.partitions) == (run_id, ("MSFT",))
+    assert (row.options.start_at, row.options.end_at) == (about["start_at"], about["end_at"])
+    assert (windows_of(row.options).total, row.options.params) == (1, {"gap": [[3, 5]]})
+
+
+def test_gap_of_which_no_partition_is_named_was_seen_to_by_its_worker(project: Project) -> None:
+    signalled(project, "quotes", named="gap.found", **WINDOW)
+    signalled(project, "quotes", named="gap.found", partition=7, **WINDOW)
+
+    assert received(project) == []
 
 
 def test_signal_that_is_looked_at_again_starts_nothing_more(project: Project) -> None:

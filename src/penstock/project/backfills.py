@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -155,12 +155,14 @@ def start_linked_backfill(
     key: str = "",
     actor: str = PENSTOCK,
     is_missing_only: bool = False,
+    params: dict[str, Any] | None = None,
 ) -> int | None:
     """Have a stretch of time that was missed fetched by a run of its own; answers with its number.
 
     However often it is asked for with the same key, there is one. None where it can't be done: the
     source has no backfill settings, its pipeline has no step that takes windows, or it is over already.
     A source that is degraded runs probes only: what it missed waits as a draft until it has recovered.
+    With `params`, which go over the source's own, it is one window, so that they are about all of it.
     """
     if source.backfill is None or graph.windows is None or end_at <= start_at:
         return None
@@ -170,8 +172,11 @@ def start_linked_backfill(
         end_at,
         end_at,
         partitions=partitions,
+        window_s=end_at - start_at if params else None,
         is_missing_only=is_missing_only,
     )
+    if params:
+        options = replace(options, params=params)
     is_degraded = store.sources.health(source_id).degraded_at is not None
     if is_degraded:
         options = replace(options, waits_for_recovery=True)
