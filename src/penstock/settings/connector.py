@@ -20,6 +20,7 @@ BUILT_IN: dict[str, str] = {
     "api": "penstock.connectors.api:Api",
     "github": "penstock.connectors.github:GitHub",
     "dump": "penstock.connectors.dump:Dump",
+    "market": "penstock.connectors.market:Market",
 }
 
 

@@ -1,0 +1,104 @@
+"""Settling: what is done when a run has read all its windows.
+
+Checkpoints move to where history is complete; adjusted bars are derived; and two providers are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol, cast
+
+from penstock.connectors.market.adjusting import Adjusting
+from penstock.connectors.market.reconciling import Reconciling
+from penstock.jobs.windows import SLACK_S, moment, written
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.connectors.market.connector import Market
+    from penstock.jobs.job import Claimed
+    from penstock.pipeline.context import Context
+
+BATCH = 200
+
+
+class Coverage(Protocol):
+    """What the engine knows of windows that were ingested."""
+
+    async def covered(
+        self, job: Claimed, partitions: Sequence[str], start_at: float, end_at: float
+    ) -> list[tuple[str, float, float]]: ...
+
+
+class Settling:
+    """The end of one run."""
+
+    def __init__(self, market: Market, ctx: Context) -> None:
+        self._market = market
+        self._ctx = ctx
+
+    async def settle(self) -> None:
+        market, ctx = self._market, self._ctx
+        adjusting = Adjusting(market, ctx) if market.settings.adjust != "none" else None
+        about = market.settings.reconcile
+        reconciling = None if about is None else Reconciling(market, ctx, about)
+        async for symbol, since in self._symbols():
+            if adjusting is not None:
+                await adjusting.adjust(symbol, since)
+            if reconciling is not None:
+                await reconciling.compare(symbol, since)
+        if reconciling is not None:
+            reconciling.tell()
+
+    async def _symbols(self) -> AsyncIterator[tuple[str, float]]:
+        """Each symbol of the run, and since when its records may be other than before."""
+        options = self._ctx.run.options
+        if self._ctx.run.kind == "backfill":
+            for symbol in options.partitions:
+                yield symbol, options.start_at or 0.0
+            return
+        cursors = await self._ctx.in_progress.services.cursors(self._ctx.in_progress.job)
+        # Checkpoints of the stream are objects.
+        known = {name: cursor for name, cursor in cursors.items() if isinstance(cursor, str)}
+        names = list(known)
+        for first in range(0, len(names), BATCH):
+            batch = names[first : first + BATCH]
+            await self._move(batch, known)
+            for symbol in batch:
+                yield symbol, self._since(known[symbol])
+
+    def _since(self, cursor: str) -> float:
+        if self._ctx.run.kind == "full":
+            return self._market.start_at
+        # The last windows begin before the overlap does.
+        keys = self._market.settings
+        return moment(cursor, "UTC") - keys.overlap - keys.window_s
+
+    async def _move(self, symbols: list[str], known: dict[str, str]) -> None:
+        """To the end of what is ingested without a hole, counted from where the checkpoint was."""
+        attempt = self._ctx.in_progress
+        coverage = cast(Coverage, attempt.services)
+        since = min(moment(known[symbol], "UTC") for symbol in symbols)
+        found: dict[str, list[tuple[float, float]]] = {}
+        now = self._ctx.now()
+        for name, start_at, end_at in await coverage.covered(attempt.job, symbols, since, now):
+            found.setdefault(name, []).append((start_at, end_at))
+        for symbol in symbols:
+            at = before = moment(known[symbol], "UTC")
+            for start_at, end_at in sorted(found.get(symbol, ())):
+                if start_at > self._opening(at) + SLACK_S:
+                    break
+                at = max(at, end_at)
+            if at > before:
+                self._ctx.checkpoint(written(datetime.fromtimestamp(at, UTC)), symbol)
+
+    def _opening(self, at: float) -> float:
+        """Where the next window with anything in it begins: nobody asks for the others."""
+        keys = self._market.settings
+        if keys.calendar is None:
+            return at
+        from penstock.connectors.market.sessions import opens_at
+
+        opens = opens_at(keys.calendar, at)
+        return max(at, opens - opens % keys.window_s)
