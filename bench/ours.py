@@ -76,6 +76,23 @@ def site(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"seconds": report.seconds, "done": report.counts["pages_done"]}
 
 
+def api(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Read all items of an API: every page is a durable job and a snapshot, every item a record."""
+    source = {
+        "connector": "api",
+        "url": size["origin"] + "/items",
+        "key": "sku",
+        "limits": {"concurrency": size["concurrency"], "rate": RATE, "adaptive": True},
+        "fetch": {"allow_private": True},
+        **GUARDED,
+    }
+    with project_in(folder, {"items.test": source}) as project:
+        report = _run(project, "items.test")
+        saved = _records(project.connection, "items.test")
+        loads.check({key: data["data"]["price"] for key, data in saved.items()}, size["items"])
+    return {"seconds": report.seconds, "done": size["items"]}
+
+
 def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Load every other record, uncounted, then save all of them against the clock."""
     sources = {

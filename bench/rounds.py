@@ -43,6 +43,7 @@ class Workload:
     unit: str
     sides: tuple[Side, ...]
     site_pages: int = 0
+    api_items: int = 0
     agree: tuple[str, ...] = ()
     is_on_postgres: bool = False
 
@@ -81,8 +82,9 @@ def measure(workload: Workload, rounds: int, tell: Callable[[str], None]) -> Mea
     measured = Measured(workload, {side.name: [] for side in workload.sides})
     with ExitStack() as stack:
         extra: dict[str, Any] = {}
-        if workload.site_pages:
-            extra["origin"] = stack.enter_context(site.running(workload.site_pages))
+        if workload.site_pages or workload.api_items:
+            served = site.running(workload.site_pages, workload.api_items)
+            extra["origin"] = stack.enter_context(served)
         server = stack.enter_context(postgres.running(SCRATCH)) if workload.is_on_postgres else None
         for number, side in _order(workload.sides, rounds):
             with _store(server) as store:

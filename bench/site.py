@@ -7,12 +7,17 @@ request but look up bytes and write them. Keep-alive and pipelining; robots.txt 
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.product import page
+from bench.records import second_load
+
+# Items of one page of the API.
+API_PAGE = 100
 
 
 class Answering(asyncio.Protocol):
@@ -47,6 +52,19 @@ def paths(pages: int) -> list[str]:
     return [f"/p/{number}.html" for number in range(pages)]
 
 
+def items(number: int) -> dict[bytes, bytes]:
+    """An API with so many items, in numbered pages."""
+    found = list(second_load(number))
+    last = -(-number // API_PAGE)
+    table = {}
+    for page_number in range(1, last + 1):
+        part = found[(page_number - 1) * API_PAGE : page_number * API_PAGE]
+        body = {"items": part, "page": page_number, "pages": last, "total": number}
+        made = response(json.dumps(body).encode(), "application/json")
+        table[f"/items?page={page_number}".encode()] = made
+    return {**table, b"/items": table[b"/items?page=1"]} if table else {}
+
+
 def responses(pages: int, origin: str) -> dict[bytes, bytes]:
     """Everything the site has, by path."""
     locations = "".join(f"<url><loc>{origin}{path}</loc></url>" for path in paths(pages))
@@ -64,20 +82,21 @@ def responses(pages: int, origin: str) -> dict[bytes, bytes]:
     return table
 
 
-async def serve(pages: int) -> None:
+async def serve(pages: int, api_items: int) -> None:
     table: dict[bytes, bytes] = {}
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Answering(table), "127.0.0.1", 0, backlog=512)
     port = server.sockets[0].getsockname()[1]
     table.update(responses(pages, f"http://127.0.0.1:{port}"))
+    table.update(items(api_items))
     print(port, flush=True)
     await server.serve_forever()
 
 
 @contextmanager
-def running(pages: int) -> Iterator[str]:
+def running(pages: int, api_items: int = 0) -> Iterator[str]:
     """Start the site, yield its origin, and stop it."""
-    command = [sys.executable, "-m", "bench.site", str(pages)]
+    command = [sys.executable, "-m", "bench.site", str(pages), str(api_items)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -87,4 +106,4 @@ def running(pages: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1])))
+    asyncio.run(serve(int(sys.argv[1]), int(sys.argv[2])))

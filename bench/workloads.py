@@ -19,6 +19,8 @@ SCRAPY = "Scrapy"
 SCRAPY_TUNED = "Scrapy, fewer tasks"
 DLT = "dlt"
 DLT_DEFAULTS = "dlt, no primary key"
+DLT_API = "dlt rest_api, merge"
+DLT_API_APPEND = "dlt rest_api, append"
 BROWSERS = 50
 WATCHED = f"Penstock, {BROWSERS} browsers"
 
@@ -92,6 +94,21 @@ def records(scale: Scale) -> Workload:
             Side(DLT, "bench.peers.dlt_merge:merge", many),
             Side(DLT_DEFAULTS, "bench.peers.dlt_merge:merge", fewer, rounds_at_most=2),
         ),
+    )
+
+
+def api(scale: Scale) -> Workload:
+    size = {"items": scale.of(100_000, 10_000), "concurrency": CONCURRENCY}
+    return Workload(
+        name="api",
+        title=f"{size['items']:,} items of a JSON API, 100 a page",
+        unit="items/s",
+        sides=(
+            Side(OURS, "bench.ours:api", size),
+            Side(DLT_API, "bench.peers.dlt_rest_api:load", {**size, "is_merged": True}),
+            Side(DLT_API_APPEND, "bench.peers.dlt_rest_api:load", {**size, "is_merged": False}),
+        ),
+        api_items=size["items"],
     )
 
 
@@ -187,6 +204,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "enqueue": enqueue,
     "site": site,
     "records": records,
+    "api": api,
     "latency": latency,
     "claims": claims,
     "sources": sources,
@@ -202,6 +220,7 @@ RATES: dict[str, tuple[tuple[str, float | None], ...]] = {
     "enqueue": ((BARE_SQLITE, 0.5),),
     "site": ((SCRAPY, 5.0), (SCRAPY_TUNED, 5.0), (BARE_AIOHTTP, 0.2)),
     "records": ((DLT, 5.0), (DLT_DEFAULTS, 5.0)),
+    "api": ((DLT_API, 3.0), (DLT_API_APPEND, 3.0)),
 }
 LATENCY_MS = {"p50_ms": 10.0, "p99_ms": 50.0}
 

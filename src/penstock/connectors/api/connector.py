@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.connectors.api import demo
 from penstock.connectors.api.answers import decoded, find_records, records_of, refuse_errors
-from penstock.connectors.api.documents import documents_of
+from penstock.connectors.api.documents import content_of, documents_of
 from penstock.connectors.api.exchange import Exchange
 from penstock.connectors.api.keys import ApiKeys, ApiPagingKeys, ApiSinceKeys
 from penstock.connectors.api.paging import NUMBERED, Page, first_at, follow
@@ -63,16 +63,17 @@ class Api(Connector[ApiKeys]):
             is_all = was is None or ctx.run.kind != "incremental"
             asked = (since.start or "") if is_all or was is None else written(was, since)
             start = Position(at=start.at, since=asked, was=was, began_at=ctx.now())
-        yield self._item(ctx, start)
+        yield self._item(ctx, self.settings.paging, start)
 
     async def read(
         self, ctx: Context, item: Item
     ) -> AsyncIterator[Document | Tombstone | Item | Checkpoint]:
         here = msgspec.convert(item.about, Position)
+        paging = self._paging(here)
         try:
-            response = await self._exchange.page(ctx, self._paging(here), here, item.address)
+            response = await self._exchange.page(ctx, paging, here, item.address)
         except FetchError as error:
-            if error.status in GONE and here.number > 1 and self._paging(here).kind in NUMBERED:
+            if error.status in GONE and here.number > 1 and paging.kind in NUMBERED:
                 for checkpoint in self._ended(here):
                     yield checkpoint
                 await ctx.commit()
@@ -82,7 +83,8 @@ class Api(Connector[ApiKeys]):
         if not response.is_done:
             keys = tuple(map(compile_path, self.settings.key))
             gone = compile_path(self.settings.deleted) if self.settings.deleted else None
-            for document in documents_of(page.records, keys, gone, page.records_at):
+            found = documents_of(page.records, page.marks, keys, gone, page.records_at)
+            for document in found:
                 yield document
         if self.settings.since is not None:
             here = _counted(page.records, here, self.settings.since)
@@ -92,8 +94,9 @@ class Api(Connector[ApiKeys]):
             # The records of this page are sound, even if it leads nowhere.
             await ctx.commit()
             raise
+        paging = self._paging(after[0]) if after else paging
         for position in after:
-            yield self._item(ctx, position)
+            yield self._item(ctx, paging, position)
         if not after and here.number >= here.up_to:
             for checkpoint in self._ended(here):
                 yield checkpoint
@@ -106,8 +109,8 @@ class Api(Connector[ApiKeys]):
     def _exchange(self) -> Exchange:
         return Exchange(self.settings, self.place)
 
-    def _item(self, ctx: Context, position: Position) -> Item:
-        request = request_of(self.settings, ctx.params, self._paging(position), position)
+    def _item(self, ctx: Context, paging: ApiPagingKeys, position: Position) -> Item:
+        request = request_of(self.settings, ctx.params, paging, position)
         address = self._exchange.address_of(request.address)
         return Item(position.name, address, about=msgspec.to_builtins(position))
 
@@ -125,7 +128,8 @@ class Api(Connector[ApiKeys]):
         if self.settings.graphql is not None:
             refuse_errors(answer)
         path = self._records_path(answer, here)
-        page = Page(answer, records_of(answer, path), path, response.headers, response.url)
+        records = records_of(answer, path)
+        page = Page(answer, records, content_of(records), path, response.headers, response.url)
         if here.number > 1:
             return page, here
         paging = completed(self.settings, page)
@@ -182,7 +186,7 @@ class Api(Connector[ApiKeys]):
             return None
         if isinstance(answer, dict) and "jsonfeed.org" in str(answer.get("version", "")):
             return None
-        page = Page(answer, records, path, response.headers, response.url)
+        page = Page(answer, records, [], path, response.headers, response.url)
         keys: dict[str, Any] = {"url": target.url}
         if (field := demo.key_field(records)) not in ("", "id"):
             keys["key"] = field

@@ -23,16 +23,25 @@ _TEXTS = ("text", "body", "content", "description", "summary", "message")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
+def content_of(records: list[Any]) -> list[str]:
+    """The fingerprint of each record: equal for equal JSON."""
+    return [hashlib.sha256(_encode(each)).hexdigest() for each in records]
+
+
 def documents_of(
-    records: list[Any], keys: tuple[JsonPath, ...], deleted: JsonPath | None, at: JsonPath
+    records: list[Any],
+    marks: list[str],
+    keys: tuple[JsonPath, ...],
+    deleted: JsonPath | None,
+    at: JsonPath,
 ) -> Iterator[Document | Tombstone]:
     """A document for each record; BadData where one has no key, or two have the same.
 
-    A record that stands there twice, all equal, is one.
+    A record that stands there twice, all equal, is one. `marks` are the fingerprints of the records.
     """
     seen: dict[str, str] = {}
     plain = keys[0].selectors[0] if len(keys) == 1 and len(keys[0].selectors) == 1 else None
-    for number, record in enumerate(records, 1):
+    for number, (record, mark) in enumerate(zip(records, marks, strict=True), 1):
         if not isinstance(record, dict):
             raise BadData(
                 f"record {number} of {at} is {kind_of(record)}, not an object", cause="no object"
@@ -42,13 +51,11 @@ def documents_of(
             key = str(found)
         else:
             key = _key(record, keys, number, at)
-        mark = hashlib.sha256(_encode(record)).hexdigest()
-        known = seen.setdefault(key, mark) if key in seen else None
-        if known is not None:
+        known = seen.setdefault(key, mark)
+        if known is not mark:
             if known == mark:
                 continue
             raise _twice(key, keys)
-        seen[key] = mark
         if deleted is not None and deleted.first(record):
             yield Tombstone(key)
         else:

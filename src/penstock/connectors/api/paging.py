@@ -34,6 +34,8 @@ class Page(msgspec.Struct, frozen=True):
 
     answer: Any
     records: list[Any]
+    # The fingerprints of the records.
+    marks: list[str]
     records_at: JsonPath
     headers: Mapping[str, str]
     # Where the page is, to which relative URLs refer.
@@ -49,7 +51,7 @@ def follow(
     secrets: Mapping[str, Any],
 ) -> list[Position]:
     """The pages that this one leads to; none, if it is the last."""
-    content = digest(page.records) if page.records else ""
+    content = digest(page.marks) if page.marks else ""
     if paging.kind == "none" or is_repetition(paging, page, here, content):
         return []
     if paging.kind in NUMBERED:
