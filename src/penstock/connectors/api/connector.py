@@ -50,6 +50,7 @@ class Api(Connector[ApiKeys]):
     Settings = ApiKeys
     deletions = "never"
     retry = "provider-safe"
+    robots = False
 
     def bounds(self) -> tuple[int, int]:
         # A chain is as deep as it is long.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from penstock.connectors.contract import UNBOUNDED, Connector, Document, Item, Sample
+from penstock.connectors.contract import Connector, Document, Item, Sample
 from penstock.connectors.dump.chain import Chain, manifest
 from penstock.connectors.dump.columns import told
 from penstock.connectors.dump.parts import Part
@@ -26,6 +26,7 @@ from penstock.counting import count
 from penstock.http.folder import matching
 from penstock.jobs.failures import BadData, Permanent, Transient
 from penstock.pipeline.context import Captured
+from penstock.pipeline.step import UNBOUNDED
 from penstock.settings.connector import ConnectorKeys
 from penstock.settings.declaration import Reads, Usual, about
 from penstock.settings.document import Entry
