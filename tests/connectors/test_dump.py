@@ -13,14 +13,17 @@ import random
 import tarfile
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from backports import zstd
 
 from penstock.app import adding
-from penstock.connectors.dump import columns, lines, parts, streams, walk
+from penstock.connectors.dump import columns, database, lines, parts, streams, walk
 from penstock.connectors.dump import connector as dump
 from penstock.connectors.dump.parts import Position
 from penstock.connectors.dump.rows import rows_of
@@ -381,3 +384,92 @@ def test_large_and_packed_tables_are_recognised_and_small_ones_stay_documents(
         (tmp_path / name).write_bytes(b"x" * size)
         found = adding.propose(tmp_path, adding.Wish(str(tmp_path / name)))
         assert (name, found.connector) == (name, connector)
+
+
+def parquet_file(file: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.table({"id": range(50), "when": [datetime(2026, 11, 18, tzinfo=UTC)] * 50})
+    parquet.write_table(table, file, row_group_size=20)
+
+
+def sqlite_file(file: Path) -> None:
+    with closing(apsw.Connection(str(file))) as database:
+        database.execute('CREATE TABLE "odd ""name" (id INTEGER PRIMARY KEY, body BLOB)')
+        database.executemany(
+            'INSERT INTO "odd ""name" VALUES (?, ?)', [(n, b"x") for n in range(-20, 30)]
+        )
+        database.execute("CREATE TABLE plain (id TEXT PRIMARY KEY, rowid) WITHOUT ROWID")
+        database.executemany("INSERT INTO plain VALUES (?, 1)", [(f"k{n}",) for n in range(20)])
+        database.execute("CREATE TABLE bare (id); CREATE VIEW v AS SELECT 1 AS id")
+
+
+def xml_file(file: Path) -> None:
+    rows = "".join(
+        f'<item id="{n}"><name>n {n}</name><tag>a</tag><tag>b</tag></item>' for n in range(50)
+    )
+    file.write_text(f"<?xml version='1.0'?><all xmlns='urn:x'><!-- c --><in>{rows}</in></all>")
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "keys", "count", "sample"),
+    [
+        ("t.parquet", parquet_file, {}, 50, ("t.parquet#21", {"id": 20})),
+        ("t.sqlite", sqlite_file, {}, 70, ('t.sqlite/odd "name#1', {"id": -20})),
+        ("t.sqlite", sqlite_file, {"members": ["plain"]}, 20, ("t.sqlite/plain#20", {"id": "k9"})),
+        (
+            "t.xml",
+            xml_file,
+            {"element": "item"},
+            50,
+            ("t.xml#9", {"@id": "8", "name": "n 8", "tag": ["a", "b"]}),
+        ),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_tables_that_are_no_text_are_read_in_parts(
+    name: str,
+    write: Callable[[Path], None],
+    keys: dict[str, Any],
+    count: int,
+    sample: tuple[str, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(database, "MOST_ROWS", 7)
+    for point in (None, 5, 8):
+        trial = Filed(_made(tmp_path, f"dies {point}"), name, b"", **keys)
+        trial.file.unlink()
+        write(trial.file)
+        assert trial.run(dies_at=point).state == "completed"
+        rows = trial.rows()
+        assert len(rows) == count
+        assert rows[sample[0]].items() >= sample[1].items()
+        assert trial.items_read(trial.run()) == []
+
+
+def test_hostile_tables_end_in_one_line(tmp_path: Path) -> None:
+    for name, body, problem in (
+        ("dtd.xml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a><b>&b;</b></a>", "document type"),
+        ("cut.xml", b"<a><b>1</b><b>", "no well-formed XML"),
+        ("deep.xml", b"<a>" * 100_000, "nested too deeply"),
+        ("long.xml", b"<a><b>" + b"x" * 2_000_000 + b"</b></a>", "an element of more than"),
+        ("tag.xml", b"<a><b " + b"x" * 2_000_000, "a tag or comment of more than"),
+        ("none.parquet", b"PAR1" + b"x" * 50, "no Parquet"),
+        ("meta.parquet", b"PAR1" + b"\xff\xff\xff\x7fPAR1", "bytes of metadata"),
+        ("none.sqlite", b"SQLite format 3\0" + b"x" * 5_000, "no SQLite file"),
+    ):
+        trial = Filed(_made(tmp_path, name), name, body)
+        run = trial.run()
+        [failed] = [job for job in trial.jobs(run) if job.state == "quarantined"]
+        assert (name, failed.kind, problem in str(failed.error)) == (name, "data", True), failed
+
+
+def test_a_database_can_be_written_to_while_its_parts_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "t.sqlite"
+    sqlite_file(file)
+    reader = Walk(file, "t.sqlite", Reading(), Position(), Dialect())
+    with closing(apsw.Connection(str(file))) as writer:
+        writer.execute("INSERT INTO bare VALUES (1)")
+    reader.close()

@@ -17,7 +17,7 @@ from penstock.connectors.dump.columns import told
 from penstock.connectors.dump.parts import Part
 from penstock.connectors.dump.rows import Row, key_of_row, rows_of
 from penstock.connectors.dump.streams import compression_of
-from penstock.connectors.dump.walk import TEXTS, Dialect, OpenWalks, Reading, Walk, format_of
+from penstock.connectors.dump.walk import Dialect, OpenWalks, Reading, Walk, format_of
 from penstock.connectors.files import paths
 from penstock.connectors.files.connector import SETTLED_S, read_patterns
 from penstock.connectors.formats.parsed import clean, one_line
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 # A smaller table is one document of the connector `files`.
 LARGE = 16_000_000
+DOCUMENTS = ("csv", "jsonl", "xml", "parquet")
 PART = "x-penstock-part"
 MOST_REJECTED = 100
 # A file that changes while it is read is begun again so often; then it is left to the next run.
@@ -72,8 +73,8 @@ class DumpKeys(ConnectorKeys, frozen=True, kw_only=True):
     title: Annotated[str | None, about("column with the title of a record"), Usual("none")] = None
     text: Annotated[str | None, about("column with the text of a record"), Usual("none")] = None
     format: Annotated[
-        Literal["csv", "jsonl", "zip", "tar"] | None,
-        about("`csv`, `jsonl`, `zip` or `tar`"),
+        Literal["csv", "jsonl", "xml", "parquet", "sqlite", "zip", "tar"] | None,
+        about("`csv`, `jsonl`, `xml`, `parquet`, `sqlite`, `zip` or `tar`"),
         Usual("by the name"),
     ] = None
     delimiter: Annotated[
@@ -88,9 +89,17 @@ class DumpKeys(ConnectorKeys, frozen=True, kw_only=True):
     members: Annotated[
         tuple[str, ...],
         Reads(read_patterns, texts_schema),
-        about('tables to read of an archive, such as `["*.csv"]`, in the syntax of ignore files'),
+        about(
+            'files to read of an archive, or tables of a database, such as `["*.csv"]`, in the syntax of '
+            "ignore files"
+        ),
         Usual("all"),
     ] = ()
+    element: Annotated[
+        str | None,
+        about("name of the XML element that is a row"),
+        Usual("the children of the outermost one"),
+    ] = None
     max_bytes: Annotated[Size, about("most bytes of a file, unpacked")] = 100_000_000_000
 
 
@@ -102,7 +111,7 @@ class Dump(Connector[DumpKeys]):
     """
 
     name = "dump"
-    summary = "large tables and archives: CSV, JSON lines, gz, zst, zip, tar; a record for each row"
+    summary = "large tables and archives: CSV, JSON lines, XML, Parquet, SQLite, gz, zst, zip, tar"
     Settings = DumpKeys
     deletions = "never"
     timeout = "30m"
@@ -268,6 +277,7 @@ class Dump(Connector[DumpKeys]):
             keys.encoding or "",
             keys.members,
             keys.header,
+            keys.element or "",
             keys.max_bytes,
         )
 
@@ -291,7 +301,7 @@ class Dump(Connector[DumpKeys]):
         path = target.path
         if path is None or not path.is_file() or not format_of(path.name):
             return None
-        is_packed = format_of(path.name) not in TEXTS or compression_of(path.name)
+        is_packed = format_of(path.name) not in DOCUMENTS or compression_of(path.name)
         if not is_packed and path.stat().st_size <= LARGE:
             return None
         keys = {"path": target.written(path)}

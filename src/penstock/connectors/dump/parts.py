@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from penstock.connectors.dump.lines import Lines
+from penstock.connectors.dump.lines import MOST_LINE, Lines
 from penstock.connectors.dump.records import records_of
 
 # A larger snapshot makes others wait; and this many rows are one transaction of the store.
@@ -47,6 +47,11 @@ class Table(Protocol):
 
     name: str
 
+    @property
+    def offset(self) -> int:
+        """Where it stands, by whatever it finds its place again."""
+        ...
+
     def part(self) -> Part | None:
         """The next part; None at the end. Its `next` is not set."""
         ...
@@ -65,6 +70,10 @@ class TextTable:
         self._lines = lines
         self._delimiter = delimiter
         self._encoding = encoding
+
+    @property
+    def offset(self) -> int:
+        return self._lines.offset
 
     def part(self) -> Part | None:
         lines = self._lines
@@ -130,22 +139,31 @@ class RowsTable:
 
     def __init__(self, name: str, rows: Iterator[bytes]) -> None:
         self.name = name
+        self.offset = 0
         self._rows = rows
 
     def part(self) -> Part | None:
-        body, count = bytearray(), 0
-        dropped: list[tuple[int, int]] = []
-        for row in self._rows:
-            count += 1
-            body += row
-            body += b"\n"
-            if count >= MOST_ROWS or len(body) >= MOST_BYTES:
-                break
-        if not count:
-            return None
-        return Part(bytes(body), "jsonl", self.name, count, count, dropped=dropped)
+        return part_of(self.name, self._rows)
 
     def skip(self, to: Position) -> None:
         for _ in range(to.row - 1):
             if next(self._rows, None) is None:
                 return
+
+
+def part_of(name: str, rows: Iterator[bytes]) -> Part | None:
+    """The next rows, each as JSON; those that are too long are left out by their number."""
+    body, count = bytearray(), 0
+    dropped: list[tuple[int, int]] = []
+    for row in rows:
+        count += 1
+        if len(row) > MOST_LINE:
+            dropped.append((count, len(row)))
+        else:
+            body += row
+            body += b"\n"
+        if count >= MOST_ROWS or len(body) >= MOST_BYTES:
+            break
+    if not count:
+        return None
+    return Part(bytes(body), "jsonl", name, count - len(dropped), count, dropped=dropped)

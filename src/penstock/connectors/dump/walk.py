@@ -8,15 +8,18 @@ restart or on another worker it is read again up to there.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import msgspec
 
 from penstock.connectors.dump.archives import Member, tar_members, zip_members
 from penstock.connectors.dump.lines import Lines
-from penstock.connectors.dump.parts import Part, Position, Table, TextTable
+from penstock.connectors.dump.markup import xml_rows
+from penstock.connectors.dump.parquet import parquet_rows
+from penstock.connectors.dump.parts import Part, Position, RowsTable, Table, TextTable
 from penstock.connectors.dump.records import sniffed_delimiter
 from penstock.connectors.dump.streams import (
     BLOCK,
@@ -40,6 +43,11 @@ FORMATS = {
     ".tar": "tar",
     ".tgz": "tar",
     ".zip": "zip",
+    ".xml": "xml",
+    ".parquet": "parquet",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
 }
 TEXTS = ("csv", "jsonl")
 MOST_OPEN = 4
@@ -55,6 +63,7 @@ class Reading(msgspec.Struct, frozen=True):
     encoding: str = ""
     members: tuple[str, ...] = ()
     has_header: bool = True
+    element: str = ""
     max_bytes: int = 100_000_000_000
 
 
@@ -80,17 +89,27 @@ class Walk:
         self._notes: list[str] = []
         self._reading = reading
         self._dialect = dialect
-        self._lines: Lines | None = None
         self._is_sought = False
         self._tables = self._opened(file, name, at)
-        self._table = next(self._tables, None)
-        for _ in range(at.table):
-            self._table = next(self._tables, None)
         # Where the part begins that is handed out next, and that part.
         self.at = at
+        self._table: Table | None = None
+        self._ahead = self._read(lambda: self._first(at))
+
+    def _first(self, at: Position) -> Part | None:
+        for _ in range(at.table + 1):
+            self._table = next(self._tables, None)
         if self._table is not None and not self._is_sought:
             self._table.skip(at)
-        self._ahead = self._next()
+        return self._next()
+
+    def _read(self, read: Callable[[], Part | None]) -> Part | None:
+        """What it reads; if that fails, nothing stays open."""
+        try:
+            return read()
+        except BaseException:
+            self.close()
+            raise
 
     def part(self) -> Part:
         """The next part. `next` says where the one after it begins, if there is one."""
@@ -98,7 +117,7 @@ class Walk:
         if part is None:
             return Part(b"", "jsonl", "", notes=self._notes)
         self.at = self._after(part)
-        self._ahead = self._next()
+        self._ahead = self._read(self._next)
         notes, self._notes = self._notes, []
         following = None if self._ahead is None else self.at
         return msgspec.structs.replace(part, next=following, notes=notes)
@@ -107,7 +126,7 @@ class Walk:
         header = int(part.kind == "csv" and self.at.row == 1 and self._reading.has_header)
         return Position(
             self.at.table,
-            self._lines.offset if self._lines is not None else self.at.offset,
+            self._table.offset if self._table is not None else 0,
             self.at.line + part.lines,
             self.at.row + max(0, part.records - header) + len(part.dropped),
         )
@@ -138,6 +157,14 @@ class Walk:
                 if self._is_sought:
                     stream.seek(at.offset)
                 yield self._text(name, kind, stream, at if self._is_sought else Position())
+        elif kind == "xml":
+            with open_stream(file, compression, self._reading.max_bytes) as stream:
+                yield RowsTable(name, xml_rows(stream, self._reading.element))
+        elif kind == "parquet":
+            self._is_sought = at.row > 1
+            yield RowsTable(name, parquet_rows(file, at.row - 1))
+        elif kind == "sqlite":
+            yield from self._database(file, name)
         else:
             raise BadData(
                 f"{name} has no format that is known: name it by `format`", cause="no format"
@@ -153,8 +180,15 @@ class Walk:
             is_tabbed = bare_name(name).lower().endswith(".tsv")
             found = "\t" if is_tabbed else sniffed_delimiter(start)
             delimiter = self._reading.delimiter or found
-        self._lines = Lines(stream, offset, at.line)
-        return TextTable(name, kind, self._lines, delimiter, encoding)
+        return TextTable(name, kind, Lines(stream, offset, at.line), delimiter, encoding)
+
+    def _database(self, file: Path, name: str) -> Iterator[Table]:
+        from penstock.connectors.dump.database import DatabaseTable, table_names
+
+        wanted = Globs(self._reading.members)
+        for table in table_names(file):
+            if not wanted or wanted.decide(table, False):
+                yield DatabaseTable(file, name, table)
 
     def _archive(self, file: Path, name: str, kind: str, compression: str) -> Iterator[Table]:
         wanted = Globs(self._reading.members)
@@ -162,15 +196,18 @@ class Walk:
             if wanted and not wanted.decide(member, False):
                 continue
             inner = format_of(member)
-            if inner not in TEXTS:
+            if inner not in (*TEXTS, "xml"):
                 self._notes.append(f"{name}/{member[:200]} left out: no table that is read")
                 continue
             whole: Told = stream if kind == "tar" else _Known(packed)
             opened = unpacked(stream, compression_of(member))
-            bounded = Bounded(opened, whole, self._reading.max_bytes)
-            yield self._text(
-                f"{name}/{member}", inner, io.BufferedReader(bounded, BLOCK), Position()
-            )
+            bounded: Any = Bounded(opened, whole, self._reading.max_bytes)
+            plain = io.BufferedReader(bounded, BLOCK)
+            table = f"{name}/{member}"
+            if inner == "xml":
+                yield RowsTable(table, xml_rows(plain, self._reading.element))
+            else:
+                yield self._text(table, inner, plain, Position())
 
 
 class _Known:
