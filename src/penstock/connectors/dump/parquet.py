@@ -50,7 +50,7 @@ def _rows(opened: object, skipped: int) -> Iterator[bytes]:
             skipped -= size
         else:
             groups.append(group)
-    for batch in file.iter_batches(batch_size=MOST_ROWS // 5, row_groups=groups):
+    for batch in file.iter_batches(batch_size=MOST_ROWS // 2, row_groups=groups):
         for row in batch.slice(min(skipped, batch.num_rows)).to_pylist():
             yield msgspec.json.encode(row, enc_hook=str)
         skipped -= min(skipped, batch.num_rows)

@@ -11,8 +11,8 @@ from penstock.connectors.dump.lines import MOST_LINE, Lines
 from penstock.connectors.dump.records import records_of
 
 # A larger snapshot makes others wait; and this many rows are one transaction of the store.
-MOST_BYTES = 900_000
-MOST_ROWS = 5_000
+MOST_BYTES = 400_000
+MOST_ROWS = 2_000
 
 
 class Position(msgspec.Struct, frozen=True, omit_defaults=True):
