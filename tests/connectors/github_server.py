@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from aiohttp import web
 
 from penstock.testing import RawResponse, Request, answer
 
@@ -43,8 +49,9 @@ class Repository:
 class GitHubServer:
     """Answers requests to the API; `now` moves by a minute and a half with every change."""
 
-    def __init__(self, token: str = "") -> None:
+    def __init__(self, token: str = "", api: str = API) -> None:
         self.token = token
+        self.api = api
         self.now = START
         self.repositories: dict[str, Repository] = {}
         self.renamed: dict[str, str] = {}
@@ -81,7 +88,7 @@ class GitHubServer:
             "comments": 0,
             "closed_at": None,
             "html_url": f"https://github.example/{name}/issues/{number}",
-            "url": f"{API}/repos/{name}/issues/{number}",
+            "url": f"{self.api}/repos/{name}/issues/{number}",
             "reactions": {"total_count": 0},
             **known,
             "updated_at": moment,
@@ -140,7 +147,7 @@ class GitHubServer:
                 there = self.repositories[self.renamed[name]]
                 tail = "/".join([str(there.id), *rest])
                 asked = "&".join(f"{key}={value}" for key, value in query.items())
-                location = f"{API}/repositories/{tail}" + (f"?{asked}" if asked else "")
+                location = f"{self.api}/repositories/{tail}" + (f"?{asked}" if asked else "")
                 return answer("", status=301, headers={"location": location})
             repository = self.repositories.get(name)
         if repository is None:
@@ -153,7 +160,7 @@ class GitHubServer:
     def _of(
         self, of: Repository, rest: list[str], query: dict[str, str], headers: dict[str, str]
     ) -> RawResponse:
-        where = f"{API}/repositories/{of.id}/{'/'.join(rest)}"
+        where = f"{self.api}/repositories/{of.id}/{'/'.join(rest)}"
         match rest:
             case []:
                 return self._json(self._about(of))
@@ -199,7 +206,7 @@ class GitHubServer:
         ]
         if kind == "orgs" or not rows:
             return self._json({"message": "Not Found"}, 404)
-        return self._paged(f"{API}/users/{owner}/repos", rows, query)
+        return self._paged(f"{self.api}/users/{owner}/repos", rows, query)
 
     def _updated(self, where: str, rows: dict[int, Row], query: dict[str, str]) -> RawResponse:
         """By the last update; `since` is the first moment that counts."""
@@ -293,3 +300,42 @@ def _reach(known: dict[str, Row], name: str) -> set[str]:
             found.add(each)
             waiting += [parent["sha"] for parent in known[each]["parents"]]
     return found
+
+
+@contextmanager
+def on_loopback(respond: Callable[[Request], RawResponse]) -> Iterator[str]:
+    """The same over real sockets: its address."""
+    loop, started = asyncio.new_event_loop(), threading.Event()
+    ports: list[int] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        body = await request.read()
+        asked = Request(request.method, str(request.url), dict(request.headers), body)
+        found = await loop.run_in_executor(None, respond, asked)
+        kept = {name: value for name, value in found.headers.items() if name != "content-length"}
+        return web.Response(body=found.body, status=found.status, headers=kept)
+
+    async def serve() -> None:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", handle)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        ports.append(runner.addresses[0][1])
+        started.set()
+        try:
+            await ended.wait()
+        finally:
+            await runner.cleanup()
+
+    ended = asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert started.wait(20)
+        yield f"http://127.0.0.1:{ports[0]}"
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(20)
+        loop.close()

@@ -6,6 +6,8 @@ import asyncio
 import json
 import re
 import shutil
+import subprocess
+import sys
 from base64 import b64encode
 from itertools import pairwise
 from pathlib import Path
@@ -14,16 +16,17 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from penstock.app import Project, adding
 from penstock.app.recognition import recognise, target_of
 from penstock.connectors.files.paths import key_of
 from penstock.connectors.github import GitHub
 from penstock.errors import ConfigError
 from penstock.settings import load_settings
 from penstock.store.rows import RunRow
-from penstock.testing import RawResponse, Request, answer, journal
+from penstock.testing import RawResponse, Request, ScriptedNetwork, answer, journal
 from penstock.testing.connectors import ConnectorSuite, Place, Trial
 from tests.connectors.git_server import SITE, GitServer
-from tests.connectors.github_server import API, GitHubServer, git_name
+from tests.connectors.github_server import API, GitHubServer, git_name, on_loopback
 
 MILL = "acme/mill"
 
@@ -285,6 +288,7 @@ def test_every_issue_of_many_pages_is_read_also_if_a_page_was_written_in_one_sec
     run = trial.run()
     assert trial.items_read(run) == [f"{MILL}/issues/5"]
     assert all("since=" in url for url in server.asked[1:])
+    assert len(trial.documents()) == 381
 
 
 def test_what_changes_while_it_is_listed_is_read_as_it_is_then_by_the_next_run(
@@ -293,22 +297,19 @@ def test_what_changes_while_it_is_listed_is_read_as_it_is_then_by_the_next_run(
     trial, server = trial_of(tmp_path, read=["issues"])
     for number in range(1, 351):
         server.issue(MILL, number, f"issue {number}", "before")
-    changes = iter([None, None, 1, None, 2])
+    issues, requests = server.repositories[MILL].issues, trial.place.requests
 
     def change() -> None:
-        if (number := next(changes, None)) is not None:
-            server.issue(MILL, number, f"issue {number}", "after")
-            del server.repositories[MILL].issues[100 + number]
+        if len(requests) == 3:
+            del issues[320]
+            for number in range(1, 260):
+                server.issue(MILL, number, f"issue {number}", "after")
 
     trial.place.on_read = change
     trial.run()
     trial.place.on_read = lambda: None
-    # So much happens afterwards that both are pages away from the end.
-    for number in range(120, 351):
-        server.issue(MILL, number, f"issue {number}", "later")
     trial.run()
     documents = trial.documents()
-    issues = server.repositories[MILL].issues
     for number, row in issues.items():
         assert documents[f"{MILL}/issues/{number}"]["text"] == row["body"], number
 
@@ -364,6 +365,27 @@ def test_limits_are_waited_for_and_cost_no_try(tmp_path: Path) -> None:
     assert (run.state, run.retried, run.throttled) == ("completed", 0, 3)
     moments = [at for at, _ in trial.place.requests[:4]]
     assert all(later - earlier >= 60 for earlier, later in pairwise(moments))
+
+
+@pytest.mark.parametrize("kind", ["incremental", "full"])
+def test_a_limit_in_the_middle_of_a_listing_makes_no_page_count_twice(
+    kind: str, tmp_path: Path
+) -> None:
+    class Limited(ApiPlace):
+        def page(self, request: Request) -> RawResponse:
+            if len(self.requests) == 4:
+                self.answers = [LIMITED[0]]
+            return super().page(request)
+
+    place = Limited(tmp_path)
+    place.extra = {"read": ["issues"]}
+    place.server.repositories[MILL].about = {"stargazers_count": 1}
+    for number in range(450):
+        place.put(f"issue {number}", "text")
+    trial = Trial(tmp_path, place)
+    assert trial.run(kind).state == "completed"
+    assert len(trial.documents()) == 451
+    assert len(place.server.counted) == len(set(place.server.counted)) == 6
 
 
 def test_a_refusal_for_want_of_rights_is_not_tried_again(tmp_path: Path) -> None:
@@ -689,3 +711,52 @@ def test_a_bare_repository_is_recognised_and_pages_of_github_itself_are_not(tmp_
     assert (found[0][0], found[0][1].keys) == ("github", {"url": "./demo/repo.git"})
     target = target_of(tmp_path, "https://github.com/pricing")
     assert asyncio.run(GitHub.recognise(target)) is None
+
+
+def test_penstock_add_shows_a_sample_of_a_repository_and_writes_it(tmp_path: Path) -> None:
+    server = GitHubServer(api="https://api.github.com")
+    server.add(MILL)
+    filled(server)
+
+    async def script(request: Request) -> RawResponse:
+        return server.respond(request)
+
+    network = ScriptedNetwork(script)
+    proposal = adding.propose(tmp_path, adding.Wish(f"https://github.com/{MILL}"), network)
+    added = adding.add(tmp_path, proposal, network=network)
+    assert (added.source, [each.title for each in added.samples][:2]) == ("mill", [MILL, "Leak"])
+    assert list(load_settings(tmp_path).sources["mill"].options["repositories"]) == [MILL]
+
+
+def test_over_real_sockets_the_command_reads_the_api_and_a_git_server(tmp_path: Path) -> None:
+    git = GitServer(tmp_path / "server")
+    git.files = {"README.md": b"# By git\n", "docs/a.txt": b"a" * 100_000}
+    server = GitHubServer()
+
+    def respond(request: Request) -> RawResponse:
+        return (git if "/repo.git/" in request.url else server).respond(request)
+
+    with on_loopback(respond) as address:
+        server.api = address
+        server.add(MILL)
+        filled(server)
+        for number in range(3, 120):
+            server.issue(MILL, number, f"issue {number}", "x")
+        fetch = {"allow_private": True}
+        sources = {
+            "api": {"repositories": [MILL], "api": address, "read": EVERYTHING, "fetch": fetch},
+            "git": {"url": f"{address}/repo.git", "fetch": fetch},
+        }
+        for source in sources.values():
+            source["connector"] = "github"
+        (tmp_path / "penstock.yaml").write_text(json.dumps({"sources": sources}))
+        for name, number in (("api", 125), ("git", 2)):
+            made = subprocess.run(
+                [sys.executable, "-m", "penstock", "run", name, "--json"],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+            )
+            assert made.returncode == 0, made.stderr
+            with Project.load(tmp_path) as project:
+                assert len(list(project.records(name))) == number

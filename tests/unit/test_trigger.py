@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import json
 import resource
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -123,6 +125,48 @@ def test_who_has_not_may_not(project: Project, header: str | None) -> None:
     assert status == 401
     assert TOKEN not in text
     assert raised(project) == []
+
+
+def signed(body: bytes, token: str = TOKEN) -> str:
+    return f"sha256={hmac.new(token.encode(), body, hashlib.sha256).hexdigest()}"
+
+
+def test_a_webhook_of_github_that_is_signed_with_the_token_raises_its_signal_once(
+    project: Project,
+) -> None:
+    body = b'{"action": "opened"}'
+    given = {**JSON, "X-Hub-Signature-256": signed(body), "X-GitHub-Delivery": "72d3162e"}
+    for is_new in (True, False):
+        status, answer, _ = ask(with_token(project), body=body, headers=given)
+        assert (status, answer["is_new"]) == (202, is_new)
+    assert raised(project) == [("go", {"action": "opened"}, "72d3162e")]
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "",
+        "sha256=",
+        signed(b"{}")[7:],
+        signed(b"{}").upper(),
+        signed(b"{ }"),
+        signed(b"{}", "another"),
+        signed(b"{}", ""),
+        "sha256=\u00e9",
+    ],
+)
+def test_a_signature_of_another_body_or_token_is_refused(project: Project, signature: str) -> None:
+    given = {**JSON, "X-Hub-Signature-256": signature}
+    assert ask(with_token(project), headers=given)[0] == 401
+    # The right token beside it does not make a wrong signature right.
+    assert ask(with_token(project), headers={**given, **BEARER})[0] == 401
+    assert raised(project) == []
+
+
+def test_a_signature_is_read_from_no_more_than_the_largest_body(project: Project) -> None:
+    body = json.dumps("x" * 2_000).encode()
+    given = {**JSON, "X-Hub-Signature-256": signed(body)}
+    assert ask(with_token(project, max_bytes=1_000), body=body, headers=given)[0] == 413
 
 
 @pytest.mark.parametrize(

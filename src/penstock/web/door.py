@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -12,12 +13,22 @@ from penstock.web.problems import Problem
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
+# What GitHub's webhooks carry.
+SIGNATURE = "X-Hub-Signature-256"
+DELIVERY = "X-GitHub-Delivery"
+
 
 def has_token(header: str, token: str) -> bool:
     """Whether this is `Bearer` and the token, in constant time."""
     scheme, _, given = header.partition(" ")
     same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), token.encode())
     return same and scheme.lower() == "bearer"
+
+
+def has_signature(header: str, body: bytes, token: str) -> bool:
+    """Whether this is the HMAC of the body under the token, as GitHub signs webhooks, in constant time."""
+    made = f"sha256={hmac.new(token.encode(), body, hashlib.sha256).hexdigest()}"
+    return hmac.compare_digest(header.strip().encode("utf-8", "surrogateescape"), made.encode())
 
 
 class Door:
@@ -39,19 +50,29 @@ class Door:
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             raise Problem(403, "other_origin", "not from another origin")
         given = headers.get("Authorization", "")
-        if self._token is not None and not has_token(given, self._token):
-            raise Problem(
-                401,
-                "bad_token",
-                "a bearer token is needed",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
+        # Who signs has shown nothing yet: `check_signature` follows, when the body is there.
+        is_shown = SIGNATURE in headers or has_token(given, self._token or "")
+        if self._token is not None and not is_shown:
+            raise _unknown()
+
+    def check_signature(self, headers: Headers, body: bytes) -> None:
+        """Who signs the body needs no other proof that it has the token."""
+        signature = headers.get(SIGNATURE)
+        if self._token is None or signature is None:
+            return
+        if not has_signature(signature, body, self._token):
+            raise _unknown()
 
     def _is_known(self, place: str) -> bool:
         try:
             return (urlsplit(f"//{place}").hostname or "") in self._hosts
         except ValueError:
             return False
+
+
+def _unknown() -> Problem:
+    about = {"WWW-Authenticate": "Bearer"}
+    return Problem(401, "bad_token", "a bearer token or a signature is needed", headers=about)
 
 
 def is_same_origin(origin: str, host: str) -> bool:

@@ -22,7 +22,7 @@ from penstock.app.calls import Calls, InOneThread
 from penstock.errors import PenstockError, Refused, StoreError, UsageError
 from penstock.journal.origin import TRIGGER
 from penstock.web.body import Body
-from penstock.web.door import Door, has_token
+from penstock.web.door import DELIVERY, SIGNATURE, Door, has_token
 from penstock.web.identity import Identity, Role
 from penstock.web.listener import Listener
 from penstock.web.origins import LOCAL_NAMES, is_loopback
@@ -114,6 +114,8 @@ class _AtDoor:
         try:
             self._door.check(headers)
             body.expect(headers.get("Content-Length"))
+            if SIGNATURE in headers:
+                self._door.check_signature(headers, await body.whole())
         except Problem as problem:
             await _as_error(problem)(scope, receive, send)
             return
@@ -130,7 +132,7 @@ async def raise_signal(request: Request, actor: str) -> Response:
     if kind != JSON:
         raise Problem(415, "not_json", f"the body must be {JSON}")
     data = _json(await request.body())
-    key = request.headers.get("Idempotency-Key") or None
+    key = request.headers.get("Idempotency-Key") or request.headers.get(DELIVERY) or None
     if key is not None and len(key) > LONGEST_KEY:
         detail = f"an Idempotency-Key has at most {LONGEST_KEY} characters"
         raise Problem(400, "bad_key", detail)

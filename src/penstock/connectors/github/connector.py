@@ -24,7 +24,7 @@ from penstock.connectors.files.documents import document_of_file
 from penstock.connectors.formats.kinds import content_type_of
 from penstock.connectors.github.addresses import Part, prefix_of
 from penstock.connectors.github.git import GitRepository, LocalRepository, RemoteRepository
-from penstock.connectors.github.keys import HTTP, GitHubKeys
+from penstock.connectors.github.keys import GitHubKeys, is_http
 from penstock.connectors.github.listings import Walk
 from penstock.connectors.github.recognition import recognised
 from penstock.connectors.github.repositories import repositories
@@ -93,7 +93,7 @@ class GitHub(Connector[GitHubKeys]):
             words = "url needs dulwich: pip install 'penstock[git]'"
             raise Permanent(words, cause="dulwich is not installed")
         url = self.settings.url or ""
-        if url.lower().startswith(HTTP):
+        if is_http(url):
             return RemoteRepository(ctx, url, self.settings.max_bytes)
         return LocalRepository(ctx, self.place.root / Path(url).expanduser(), url)
 
@@ -168,7 +168,8 @@ class GitHub(Connector[GitHubKeys]):
         async def bring() -> Captured:
             return Captured(_encode(item.about["row"]))
 
-        response = await ctx.capture(item.address, bring, "application/json")
+        # Its bytes were counted with the listing.
+        response = await ctx.capture(item.address, bring, "application/json", counted=False)
         return document_of(kind, item.key, response.body, response.content_hash)
 
     async def _file(self, ctx: Context, item: Item) -> Document:
@@ -176,7 +177,8 @@ class GitHub(Connector[GitHubKeys]):
             return Captured(await self._blob(ctx, item))
 
         name = item.key.rpartition("/")[2]
-        response = await ctx.capture(item.address, bring, content_type_of(name))
+        is_local = self.settings.url is not None and not is_http(self.settings.url)
+        response = await ctx.capture(item.address, bring, content_type_of(name), counted=is_local)
         document = await document_of_file(ctx, item.key, response)
         return msgspec.structs.replace(document, meta={**document.meta, "blob": item.about["blob"]})
 

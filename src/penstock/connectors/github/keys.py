@@ -62,14 +62,14 @@ def _read_parts(entry: Entry, path: str) -> tuple[str, ...]:
 def _read_api(entry: Entry, path: str) -> str:
     text = read_text(entry, path).rstrip("/")
     url = urlsplit(text)
-    if not text.lower().startswith(HTTP) or not url.hostname or url.username or url.query:
+    if not is_http(text) or not url.hostname or url.username or url.query:
         raise entry.error(path, f"must be an address such as {API}")
     return text
 
 
 def _read_url(entry: Entry, path: str) -> str:
     text = read_text(entry, path)
-    if "://" in text and not text.lower().startswith(HTTP):
+    if "://" in text and not is_http(text):
         raise entry.error(path, "must be an http or https address, or a path; ssh is not read")
     if "@" in (urlsplit(text).netloc if "://" in text else ""):
         raise entry.error(path, "must not hold a password; use token: ${TOKEN}")
@@ -90,6 +90,10 @@ def _read_branch(entry: Entry, path: str) -> str:
     if not _BRANCH.fullmatch(text) or ".." in text:
         raise entry.error(path, "must be the name of a branch")
     return text
+
+
+def is_http(address: str) -> bool:
+    return address.lower().startswith(HTTP)
 
 
 def as_time(moment: datetime) -> str:
@@ -191,7 +195,7 @@ class GitHubKeys(ConnectorKeys, frozen=True, kw_only=True):
         if self.url is not None:
             pair = b64encode(f"x-access-token:{self.token}".encode()).decode()
             about_git: dict[str, str] = {"Authorization": f"Basic {pair}"} if self.token else {}
-            return {_origin(self.url): about_git} if self.url.lower().startswith(HTTP) else {}
+            return {_origin(self.url): about_git} if is_http(self.url) else {}
         headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"

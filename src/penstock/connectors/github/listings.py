@@ -79,9 +79,6 @@ class Walk:
             page = await api.page(url, list[Release])
             for row in page.found:
                 yield part.item("release", row.id, row)
-            # The newest come first: if none of them changed, only a full run looks at the others.
-            if page.is_unchanged and self.is_incremental:
-                return
             url = page.next_url
         yield Listed(part.address)
 

@@ -31,11 +31,10 @@ R = TypeVar("R")
 
 
 class Page(msgspec.Struct, Generic[R], frozen=True):
-    """One page of a listing. `is_unchanged`: GitHub says that it is as it was when it was asked for last."""
+    """One page of a listing."""
 
     found: R
     next_url: str
-    is_unchanged: bool
 
 
 class Api:
@@ -56,7 +55,8 @@ class Api:
         self._asked += 1
         if self._asked > MOST_PAGES:
             raise BadData(f"a listing has more than {MOST_PAGES:,} pages", cause="endless listing")
-        response = await self._ctx.fetch(url, missing="fail")
+        # Always by its ETag: after a limit, a listing gets to where it was without being counted.
+        response = await self._ctx.fetch(url, missing="fail", conditional=True)
         try:
             found = msgspec.json.decode(response.body, type=kind)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -65,7 +65,7 @@ class Api:
                 f"{where} is not what GitHub's API answers: {str(error)[:200]}",
                 cause="not GitHub's API",
             ) from None
-        return Page(found, self._next_url(response), response.not_modified)
+        return Page(found, self._next_url(response))
 
     def _next_url(self, response: Response) -> str:
         """By the Link header; a page elsewhere is not a page of this API."""
