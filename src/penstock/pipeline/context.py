@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import msgspec
 
 from penstock.errors import PipelineError, nearest
+from penstock.http.browser.options import IDLE, Screenshot
 from penstock.http.cookies import Cookie
 from penstock.http.failures import FetchError
 from penstock.http.response import Response
@@ -28,7 +29,13 @@ from penstock.jobs.windows import Window
 from penstock.jobs.words import words_of
 from penstock.pipeline.attempt import Attempt, Bring, Services, StepRun, StepSource
 from penstock.pipeline.collection_schemas import misfit
-from penstock.pipeline.fetch_options import MISSING_STATUSES, FetchOptions, Fields, Missing
+from penstock.pipeline.fetch_options import (
+    MISSING_STATUSES,
+    FetchOptions,
+    Fields,
+    Missing,
+    render_options,
+)
 from penstock.pipeline.numbers import LARGEST_NUMBER, is_number, unkept_number
 from penstock.pipeline.rejection import below_threshold, does_not_fit, is_code, rejection_of
 from penstock.pipeline.session import Session
@@ -153,6 +160,27 @@ class Context:
             timeout, conditional, etag, last_modified, missing, cookies,
         )  # fmt: skip
         return self._fetch_or_skip(url, options)
+
+    def render(
+        self,
+        url: str,
+        *,
+        wait: str = IDLE,
+        wait_timeout: float | str = "20s",
+        screenshot: Screenshot = "failed",
+        missing: Missing | None = None,
+        **about: Any,
+    ) -> Awaitable[Response]:
+        """Fetch a page and open it in a browser; the response has its HTML as it stands after `wait`.
+
+        `wait` is `load`, `idle` (no requests for half a second) or a CSS selector of something on the page.
+        The response is stored before you get it, and a replay needs no browser. `about` has the other keys of
+        the connector `headless`: `viewport`, `block`, `scripts`, `memory`, `pages_per_browser`, `browser`.
+        """
+        options = render_options(wait, wait_timeout, screenshot, about)
+        return self._fetch_or_skip(
+            url, FetchOptions(missing=missing), render=msgspec.to_builtins(options)
+        )
 
     @property
     def session(self) -> Session:
@@ -589,6 +617,9 @@ class PlainContext(Context):
 
     def fetch(self, url: str, **options: Any) -> Awaitable[Response]:
         raise self._needs_async("ctx.fetch")
+
+    def render(self, url: str, **options: Any) -> Awaitable[Response]:
+        raise self._needs_async("ctx.render")
 
     @property
     def session(self) -> Session:

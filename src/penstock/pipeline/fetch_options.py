@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from penstock.errors import ConfigError, PipelineError, nearest
+from penstock.http.browser.options import IDLE, LOAD, SELECTOR, RenderOptions
 from penstock.http.cookies import cookie_header
 from penstock.settings import parse_duration
 
@@ -109,6 +110,27 @@ class FetchOptions(msgspec.Struct, frozen=True):
 
 
 PLAIN = FetchOptions()
+
+
+def render_options(
+    wait: str, wait_timeout: float | str, screenshot: Any, about: Mapping[str, Any]
+) -> RenderOptions:
+    """The arguments of `ctx.render` beside the URL."""
+    try:
+        timeout = wait_timeout
+        seconds = parse_duration(timeout) if isinstance(timeout, str) else float(timeout)
+        is_word = wait in (LOAD, IDLE) or wait.startswith(SELECTOR)
+        given = {
+            "wait": wait if is_word else SELECTOR + wait,
+            "wait_timeout_s": seconds,
+            "screenshot": screenshot,
+            **about,
+        }
+        if not 0 < seconds < math.inf:
+            raise ValueError("wait_timeout must be more than 0")
+        return msgspec.convert(given, RenderOptions)
+    except (ConfigError, TypeError, ValueError) as error:
+        raise PipelineError(f"ctx.render: {error}") from None
 
 
 def _with_params(url: str, params: Fields | None) -> str:

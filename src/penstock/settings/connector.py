@@ -21,6 +21,7 @@ BUILT_IN: dict[str, str] = {
     "github": "penstock.connectors.github:GitHub",
     "dump": "penstock.connectors.dump:Dump",
     "market": "penstock.connectors.market:Market",
+    "headless": "penstock.connectors.headless:Headless",
 }
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import random
 import selectors
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from contextvars import Context
 from types import TracebackType
 from typing import TypeVarTuple
@@ -27,6 +27,7 @@ from penstock.engine.worker.calls import Inline
 from penstock.engine.worker.loop import Worker
 from penstock.engine.worker.threads import InlineThreads
 from penstock.gates.project_terms import rules_of
+from penstock.http.browser.browsers import Browsers
 from penstock.http.network import Network, RawResponse, Request
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
@@ -46,6 +47,8 @@ __all__ = [
 
 EPOCH = 1_800_000_000.0
 SOONEST_S = 1e-6
+# For what is real in a simulation, in seconds of real time.
+LONGEST_REAL_WAIT_S = 120.0
 Ts = TypeVarTuple("Ts")
 Script = Callable[[Request], Awaitable[RawResponse]]
 
@@ -56,6 +59,7 @@ class VirtualClock:
     def __init__(self, now: float = EPOCH) -> None:
         self._elapsed = 0.0
         self._epoch = now
+        self._holds = 0
 
     def now(self) -> float:
         return self._epoch + self._elapsed
@@ -66,6 +70,19 @@ class VirtualClock:
     def advance(self, seconds: float) -> None:
         self._elapsed += seconds
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Time stands still in here: what is waited for, such as a browser, is real and takes real time."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+
+    @property
+    def is_held(self) -> bool:
+        return self._holds > 0
+
 
 class _InstantSelector(selectors.SelectSelector):
     """Instead of waiting for a timer, moves the clock to it."""
@@ -75,6 +92,11 @@ class _InstantSelector(selectors.SelectSelector):
         self._clock = clock
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self._clock.is_held and timeout != 0:
+            ready = super().select(LONGEST_REAL_WAIT_S)
+            if not ready:
+                raise RuntimeError("nothing came of what is real, and was waited for")
+            return ready
         ready = super().select(0)
         if not ready and timeout is None:
             raise RuntimeError(
@@ -146,10 +168,19 @@ class ScriptedNetwork:
 
 
 class Simulation:
-    """A worker of a project on virtual time, with a scripted network and seeded chance."""
+    """A worker of a project on virtual time, with a scripted network and seeded chance.
+
+    `browsers` draw pages for it, if it has any: `Browsers(clock.held)`, which whoever made them closes.
+    """
 
     def __init__(
-        self, project: Project, network: Network, *, seed: int, clock: VirtualClock
+        self,
+        project: Project,
+        network: Network,
+        *,
+        seed: int,
+        clock: VirtualClock,
+        browsers: Browsers | None = None,
     ) -> None:
         project.clock = clock
         self._project = project
@@ -160,6 +191,7 @@ class Simulation:
         self._name = f"sim-{seed}"
         self._snapshots = open_snapshots(project.settings.snapshots, self._name)
         self._network = network
+        self._browsers = browsers
 
     def __enter__(self) -> Simulation:
         self._store.workers.register(self._name, "simulated", 1, "simulated")
@@ -216,6 +248,7 @@ class Simulation:
             clock=self._clock,
             rng=self._rng,
             threads=InlineThreads(),
+            browsers=self._browsers,
         )
         return WorkerBuilder(
             name=self._name,

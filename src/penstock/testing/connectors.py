@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from penstock.app import Project
 from penstock.connectors import Connector
+from penstock.http.browser.browsers import Browsers
 from penstock.http.network import RawResponse, Request
 from penstock.settings import load_settings
 from penstock.settings.connector import find_connector
@@ -97,6 +98,10 @@ class Place(ABC):
         """What a server of this place answers."""
         return answer("", status=404)
 
+    def browsers(self, clock: VirtualClock) -> Browsers | None:
+        """Those that draw the pages of this place, if it has to be seen in one."""
+        return None
+
     def network(self, clock: VirtualClock) -> ScriptedNetwork:
         async def script(request: Request) -> RawResponse:
             if self.is_away:
@@ -150,7 +155,10 @@ class Trial:
     def work(self, project: Project) -> None:
         self._seed += 1
         network = self.place.network(self.clock)
-        with Simulation(project, network, seed=self._seed, clock=self.clock) as simulation:
+        browsers = self.place.browsers(self.clock)
+        with Simulation(
+            project, network, seed=self._seed, clock=self.clock, browsers=browsers
+        ) as simulation:
             simulation.run()
 
     def records(self) -> dict[str, tuple[Any, int]]:

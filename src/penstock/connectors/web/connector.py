@@ -34,7 +34,7 @@ _DEPTH = "depth:"
 _SITEMAP = re.compile(rb"<(\w{1,20}:)?(urlset|sitemapindex)[\s>]")
 
 
-def _read_url(entry: Entry, path: str) -> str:
+def read_url(entry: Entry, path: str) -> str:
     url = read_text(entry, path)
     if not url.lower().startswith(("http://", "https://")):
         raise entry.error(path, "must be an address such as https://example.com/")
@@ -42,7 +42,7 @@ def _read_url(entry: Entry, path: str) -> str:
 
 
 def _read_urls(entry: Entry, path: str) -> tuple[str, ...]:
-    found: tuple[str, ...] = read_names(entry, path, "addresses", _read_url)
+    found: tuple[str, ...] = read_names(entry, path, "addresses", read_url)
     return found
 
 
@@ -51,13 +51,13 @@ class WebKeys(ConnectorKeys, frozen=True, kw_only=True):
 
     url: Annotated[
         str | None,
-        Reads(_read_url, lambda _: {"type": "string", "minLength": 1}),
+        Reads(read_url, lambda _: {"type": "string", "minLength": 1}),
         about("a page to begin with; its links are followed"),
         Usual("none"),
     ] = None
     sitemap: Annotated[
         str | None,
-        Reads(_read_url, lambda _: {"type": "string", "minLength": 1}),
+        Reads(read_url, lambda _: {"type": "string", "minLength": 1}),
         about("a sitemap, or an index of sitemaps"),
         Usual("none"),
     ] = None
@@ -116,8 +116,17 @@ class Web(Connector[WebKeys]):
         if self.settings.sitemap is not None:
             async for item in self._listed(ctx, self.settings.sitemap):
                 yield item
-        if self.settings.url is not None:
-            yield self._linked(canonical(self.settings.url), 0)
+        if self.start:
+            yield self._linked(canonical(self.start), 0)
+
+    @property
+    def start(self) -> str:
+        """The address of the page to begin with; empty if there is none."""
+        return self.settings.url or ""
+
+    async def bring(self, ctx: Context, item: Item) -> Response:
+        """The page of an item."""
+        return await ctx.fetch(item.address, missing="fail")
 
     async def _listed(self, ctx: Context, sitemap: str) -> AsyncIterator[Item]:
         """The pages of the sitemap that are meant."""
@@ -141,7 +150,7 @@ class Web(Connector[WebKeys]):
 
     async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Item]:
         try:
-            response = await ctx.fetch(item.address, missing="fail")
+            response = await self.bring(ctx, item)
         except FetchError as error:
             if error.status in GONE:
                 raise Gone(f"status {error.status}") from None
@@ -155,7 +164,7 @@ class Web(Connector[WebKeys]):
         if response.url != item.address:
             meta["url"] = response.url
         depth = item.about.get("depth")
-        if self.settings.url is not None and depth is not None and depth < self.settings.depth:
+        if self.start and depth is not None and depth < self.settings.depth:
             traps: Counter[str] = Counter()
             for link in self._followed(ctx, parsed.links, traps):
                 yield self._linked(link, depth + 1)
@@ -174,8 +183,7 @@ class Web(Connector[WebKeys]):
 
     def _followed(self, ctx: Context, links: list[str], traps: Counter[str]) -> list[str]:
         """Of the links of a page: those that are followed, in one spelling; the rest is counted by why."""
-        start = self.settings.url or ""
-        reach = Reach(start, self.settings.scope, self.settings.include, self.settings.exclude)
+        reach = Reach(self.start, self.settings.scope, self.settings.include, self.settings.exclude)
         year = datetime.fromtimestamp(ctx.now(), UTC).year
         found: dict[str, None] = {}
         for link in links:
@@ -193,7 +201,7 @@ class Web(Connector[WebKeys]):
 
     def _linked(self, url: str, depth: int) -> Item:
         # Remembered with its depth: in a later run, links of a known page are followed from there.
-        return Item(url, url, changed=f"{_DEPTH}{depth}", about={"depth": depth})
+        return Item(self.key_of(url), url, changed=f"{_DEPTH}{depth}", about={"depth": depth})
 
     def again(self, key: str, page: KnownPage) -> Item:
         depth = page.announced.removeprefix(_DEPTH)

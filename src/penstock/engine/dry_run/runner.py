@@ -18,6 +18,8 @@ from penstock.engine.worker.perform import Performer
 from penstock.engine.worker.performance import Work
 from penstock.engine.worker.stage_config import SourceConfig, StageConfig, stage_config_of
 from penstock.engine.worker.threads import Threads
+from penstock.http.browser.browsers import Browsers
+from penstock.http.browser.rendering import Renderer
 from penstock.http.network import Network
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, NewJob
@@ -55,12 +57,17 @@ def try_page(
         tried = Tried(source.key, start.stage.name, msgspec.json.decode(start.item))
         clock = SyncedClock(project.clock)
         fetcher, threads = open_fetcher(project, clock, network), Threads(1)
-        services = DryServices(project, source, tried, fetcher, is_offline=is_offline)
+        browsers = Browsers()
+        renderer = Renderer(fetcher, browsers, clock)
+        services = DryServices(
+            project, source, tried, fetcher, is_offline=is_offline, renderer=renderer
+        )
         performer = Performer(clock=clock, services=services, threads=threads)
         try:
             dry_run = DryRun(project, source, graph, tried, services, performer, has_timeouts)
             await dry_run.perform_all(start)
         finally:
+            browsers.close()
             await fetcher.close()
             threads.close()
         return tried
@@ -79,12 +86,15 @@ def sample_source(project: Project, name: str, pages: int, network: Network | No
         tried = Tried(source.key, first.name, None)
         clock = SyncedClock(project.clock)
         fetcher, threads = open_fetcher(project, clock, network), Threads(1)
-        services = DryServices(project, source, tried, fetcher, is_offline=False)
+        browsers = Browsers()
+        renderer = Renderer(fetcher, browsers, clock)
+        services = DryServices(project, source, tried, fetcher, is_offline=False, renderer=renderer)
         performer = Performer(clock=clock, services=services, threads=threads)
         try:
             dry_run = DryRun(project, source, graph, tried, services, performer, True, options)
             await dry_run.perform_first(NewJob(first.name, "root", b"null"), pages)
         finally:
+            browsers.close()
             await fetcher.close()
             threads.close()
         return tried

@@ -6,9 +6,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from penstock.clock import Clock
 from penstock.engine.dry_run.tried import Tried, TriedPage
 from penstock.gates.rates import RateDecision, RateRequest, Sent
+from penstock.http.browser.options import RenderOptions
+from penstock.http.browser.rendering import Renderer
 from penstock.http.door import Door
 from penstock.http.failures import FetchError
 from penstock.http.fetch import Fetcher
@@ -36,12 +40,14 @@ class DryServices:
         fetcher: Fetcher,
         *,
         is_offline: bool,
+        renderer: Renderer | None = None,
     ) -> None:
         self._project = project
         self._source = source
         self._tried = tried
         self._fetcher = fetcher
         self._is_offline = is_offline
+        self._renderer = renderer
         self._flushed = Effects()
 
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
@@ -62,13 +68,16 @@ class DryServices:
             return await bring(None, None)
         if not self._is_offline:
             options.pop("conditional", None)
-            return await self._fetcher.fetch(
-                url, self._source.fetch, source=self._source.key, **options
-            )
-        found = self._snapshot(job, url)
-        if found is None:
+            about = {"source": self._source.key, **options}
+            if self._renderer is not None and "render" in about:
+                wanted = msgspec.convert(about.pop("render"), RenderOptions)
+                found = await self._renderer.render(url, self._source.fetch, wanted, **about)
+                return found.response
+            return await self._fetcher.fetch(url, self._source.fetch, **about)
+        row = self._snapshot(job, url)
+        if row is None:
             raise FetchError("not in the snapshots", url, None, True, "data")
-        return self._project.read_page(found)
+        return self._project.read_page(row)
 
     def door(self, job: Claimed, host: str, port: int, *, tls: bool, begin: BeforeRequest) -> Door:
         if self._is_offline:

@@ -35,6 +35,8 @@ from penstock.engine.worker.streams import Streams, fill_gap
 from penstock.engine.worker.turn_times import TurnTimes
 from penstock.gates.loaded import Loaded
 from penstock.gates.project_terms import ProjectTerms, rules_of
+from penstock.http.browser.browsers import Browsers
+from penstock.http.browser.rendering import Renderer
 from penstock.http.fetch import Fetcher
 from penstock.http.network import Network
 from penstock.project import Project
@@ -63,6 +65,7 @@ class Resources:
     rng: random.Random
     threads: ThreadPool
     children: ChildPool | None = None
+    browsers: Browsers | None = None
 
 
 def source_configs(
@@ -164,6 +167,13 @@ class WorkerBuilder:
         return Fetcher(around.network, around.clock, around.rng, self.limiter)
 
     @cached_property
+    def renderer(self) -> Renderer | None:
+        around = self.resources
+        if around.browsers is None:
+            return None
+        return Renderer(self.fetcher, around.browsers, around.clock)
+
+    @cached_property
     def spending(self) -> Spending:
         return Spending(self.rules)
 
@@ -212,6 +222,7 @@ class WorkerBuilder:
             fetcher=self.fetcher,
             spending=self.spending,
             replaying=self.replaying,
+            renderer=self.renderer,
             tracer=self.tracer,
         )
 

@@ -18,7 +18,9 @@ from penstock.engine.worker.replay_pages import ReplayPages
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import StageConfig
-from penstock.errors import StoreCorrupt
+from penstock.errors import PipelineError, StoreCorrupt
+from penstock.http.browser.options import RenderOptions
+from penstock.http.browser.rendering import Renderer, RenderFailed
 from penstock.http.cookies import Cookie
 from penstock.http.fetch import Fetcher
 from penstock.http.response import Response
@@ -53,6 +55,7 @@ class Fetching:
     replaying: ReplayPages
     ask: Ask
     flush: Callable[[Claimed, Effects], Awaitable[None]]
+    renderer: Renderer | None = None
 
     async def fetch(self, errand: Errand, options: dict[str, Any]) -> Response:
         job, run = errand.job, errand.run
@@ -90,7 +93,26 @@ class Fetching:
         about["idle"] = errand.idle
         if (session := about.get("session")) is not None:
             about["session"] = msgspec.convert(session, list[Cookie])
+        if "render" in about:
+            return await self._render(errand, about)
         return await self.fetcher.fetch(errand.url, source.fetch, **about)
+
+    async def _render(self, errand: Errand, about: dict[str, Any]) -> Response:
+        """By the browser. A picture of the page is kept beside it, also of one that failed."""
+        if self.renderer is None:
+            raise PipelineError("there is no browser here: pages are drawn by workers")
+        options = msgspec.convert(about.pop("render"), RenderOptions)
+        try:
+            rendered = await self.renderer.render(
+                errand.url, errand.config.settings.fetch, options, **about
+            )
+        except RenderFailed as failed:
+            if failed.screenshot is not None:
+                await self.snapshot_writer.keep(errand.job, failed.screenshot)
+            raise
+        if rendered.screenshot is not None:
+            await self.snapshot_writer.keep(errand.job, rendered.screenshot)
+        return rendered.response
 
     async def _kept(self, job: Claimed, response: Response) -> Response:
         kept = await self.snapshot_writer.keep(job, response)

@@ -42,6 +42,7 @@ from penstock.engine.worker.store_listener import StoreListener
 from penstock.engine.worker.threads import Threads
 from penstock.engine.worker.watchdog import PULSE_S, Watchdog
 from penstock.errors import PenstockError, StoreCorrupt, StoreIoError, StoreUnreachable
+from penstock.http.browser.browsers import Browsers
 from penstock.http.network import AiohttpNetwork
 from penstock.project import Project
 from penstock.settings.secrets import masker_for
@@ -143,6 +144,7 @@ def build_worker(
     reading = InThreads("reading", READING_THREADS)
     threads = Threads(settings.worker.threads)
     children = Children(settings.worker.processes, settings.root, output, settings.worker.pass_env)
+    browsers = Browsers()
     resources = Resources(
         store=project.open_store(),
         index=project.open_store(),
@@ -155,6 +157,7 @@ def build_worker(
         rng=random.Random(),
         threads=threads,
         children=children,
+        browsers=browsers,
     )
     traces = _traces(project, name, tell)
     news = asyncio.Event()
@@ -181,6 +184,7 @@ def build_worker(
             await asyncio.to_thread(traces.stop)
         await builder.fetcher.close()
         await children.close()
+        browsers.close()
         threads.close()
         builder.snapshot_writer.close()
         builder.limiter.stop()

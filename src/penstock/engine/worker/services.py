@@ -15,6 +15,7 @@ from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.spending import Spending
+from penstock.http.browser.rendering import Renderer
 from penstock.http.door import Door
 from penstock.http.fetch import Fetcher
 from penstock.http.request_gates import Caller
@@ -43,6 +44,7 @@ class StepServices:
         fetcher: Fetcher,
         spending: Spending,
         replaying: ReplayPages,
+        renderer: Renderer | None = None,
         tracer: AttemptTracer | None = None,
     ) -> None:
         self._store = store
@@ -55,7 +57,7 @@ class StepServices:
         self._fetcher = fetcher
         self._spending = spending
         self._fetching = Fetching(
-            store, snapshot_writer, fetcher, spending, replaying, ask, self.flush
+            store, snapshot_writer, fetcher, spending, replaying, ask, self.flush, renderer
         )
 
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:

@@ -1,0 +1,122 @@
+"""The connector `headless`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from penstock.connectors.contract import Item, Sample
+from penstock.connectors.headless.keys import HeadlessKeys, is_address
+from penstock.connectors.web.connector import Web
+
+if TYPE_CHECKING:
+    from penstock.http.response import Response
+    from penstock.pipeline.context import Context
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
+
+
+class Headless(Web):
+    """Pages of a site as they stand when their scripts have run: each is opened in chromium.
+
+    Found as `web` finds them. Every request of a page passes the limits and address rules of the source.
+    """
+
+    name = "headless"
+    summary = "pages that need a browser, found by a sitemap, by links, or from a list"
+    Settings = HeadlessKeys
+    extra = "headless"
+    modules = ("playwright",)
+    settings: HeadlessKeys
+
+    @property
+    def start(self) -> str:
+        url = self.settings.url
+        if not url or is_address(url):
+            return url or ""
+        return self._site + quote(Path(url).name)
+
+    async def bring(self, ctx: Context, item: Item) -> Response:
+        keys = self.settings
+        is_in_folder = item.address.startswith(self._site)
+        return await ctx.render(
+            item.address,
+            missing="fail",
+            wait=keys.wait,
+            wait_timeout=keys.wait_timeout,
+            screenshot=keys.screenshot,
+            viewport=keys.viewport,
+            block=keys.block,
+            scripts=keys.scripts,
+            memory=keys.memory,
+            pages_per_browser=keys.pages_per_browser,
+            browser=keys.browser,
+            folder=str(self._folder) if is_in_folder else "",
+        )
+
+    def key_of(self, address: str) -> str:
+        return address.removeprefix(self._site)
+
+    @property
+    def _site(self) -> str:
+        """What the addresses of a folder's pages begin with: a host that no network has."""
+        source = self.place.source
+        digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+        return f"http://{source if _LABEL.fullmatch(source) else digest}.invalid/"
+
+    @property
+    def _folder(self) -> Path:
+        return (self.place.root / Path(self.settings.url or ".").expanduser()).parent
+
+    @classmethod
+    def example(cls) -> dict[str, Any]:
+        return {"url": "https://example.com/", "wait": {"selector": "main"}}
+
+    @classmethod
+    def sample(cls, folder: Path) -> Sample:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in DEMO.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        keys = {"url": f"./{folder.name}/index.html", "wait": {"selector": "main li"}}
+        return Sample("demo-headless", keys)
+
+
+DEMO = {
+    "index.html": """<!doctype html>
+<html lang="en">
+<head><title>Teas</title><script src="teas.js" defer></script></head>
+<body><main><h1>Teas</h1><p>Nothing is here before the script has run.</p><ul></ul></main></body>
+</html>
+""",
+    "teas.js": """const list = document.querySelector("ul");
+const response = fetch("teas.json").then((found) => found.json());
+response.then((teas) => {
+  document.querySelector("p").textContent = `${teas.length} teas, listed by a script.`;
+  for (const tea of teas) {
+    const item = document.createElement("li");
+    item.innerHTML = `<a href="tea.html?name=${tea.name}">${tea.name}</a>: ${tea.price} per cup`;
+    list.append(item);
+  }
+});
+""",
+    "teas.json": """[{"name": "Assam", "price": "2.50"}, {"name": "Sencha", "price": "3.20"}]
+""",
+    "tea.html": """<!doctype html>
+<html lang="en">
+<head><title>Tea</title></head>
+<body><main><h1></h1><ul></ul></main>
+<script>
+const name = new URLSearchParams(location.search).get("name");
+document.title = document.querySelector("h1").textContent = name;
+fetch("teas.json").then((found) => found.json()).then((teas) => {
+  const item = document.createElement("li");
+  item.textContent = `A cup of ${name} is ${teas.find((tea) => tea.name === name).price}.`;
+  document.querySelector("ul").append(item);
+});
+</script></body>
+</html>
+""",
+}
