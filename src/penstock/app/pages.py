@@ -11,6 +11,7 @@ from penstock.app.noun import Noun
 from penstock.app.views.pages import SnapshotView, snapshot_view
 from penstock.app.views.tried import TriedView, tried_view
 from penstock.errors import Refused, UsageError
+from penstock.http.browser.options import SCREENSHOT
 from penstock.store.rows import SnapshotRow
 
 if TYPE_CHECKING:
@@ -30,6 +31,22 @@ class Pages(Noun):
             why = f": {job.error}" if job.error else ""
             raise Refused(
                 f"nothing was fetched for job {job.id} ({job.state}{why})", code="nothing_fetched"
+            )
+        return [snapshot_view(row) for row in found]
+
+    def screenshots(self, target: int | str, *, limit: int = 20) -> Sequence[SnapshotView]:
+        """Pictures of what a browser showed for a job (its number), or of a URL; newest first."""
+        if isinstance(target, str):
+            found = self._store.snapshots.at(SCREENSHOT + target, limit)
+        else:
+            job = self._project.require_job(target)
+            pages = self._store.snapshots.of_job(job.id, 1000)
+            found = [page for page in pages if page.url.startswith(SCREENSHOT)][:limit]
+        if not found:
+            raise Refused(
+                f"no screenshot is kept of {target}",
+                "`screenshot: always` in the source keeps one of every page",
+                code="no_screenshot",
             )
         return [snapshot_view(row) for row in found]
 

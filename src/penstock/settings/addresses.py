@@ -34,7 +34,7 @@ def _urls(value: object) -> Iterator[str]:
     elif isinstance(value, dict):
         for inner in value.values():
             yield from _urls(inner)
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         for inner in value:
             yield from _urls(inner)
 

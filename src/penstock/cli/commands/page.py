@@ -26,6 +26,7 @@ EXAMPLES = """\
   penstock page 345
   penstock page https://acme.com/p/17
   penstock page 345 --output page.html
+  penstock page 345 --screenshot --output page.png
   penstock page 345 --headers"""
 # On a terminal; a pipe gets everything.
 SHOWN_CHARACTERS = 20_000
@@ -43,6 +44,11 @@ def register(commands: Commands) -> None:
         metavar="FILE",
         help="write the body to a new file, unchanged, readable by you alone",
     )
+    parser.add_argument(
+        "--screenshot",
+        action="store_true",
+        help="the picture of the page in a browser; write it to a file with --output",
+    )
     parser.add_argument("--headers", action="store_true", help="leave out the body")
     parser.add_argument(
         "--include-private", action="store_true", help="also a page of a private source"
@@ -57,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
     out: Output = args.out
     with opened(args) as project:
-        pages = _pages(project, args.target)
+        pages = _pages(project, args.target, is_screenshot=args.screenshot)
         response = project.pages.read(pages[0], include_private=args.include_private)
     if args.output is not None:
         _write(Path(args.output), response.body)
@@ -77,9 +83,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _pages(project: Project, target: str) -> Sequence[SnapshotView]:
+def _pages(project: Project, target: str, *, is_screenshot: bool) -> Sequence[SnapshotView]:
     """The pages that are meant, the newest first."""
-    found = project.pages.list(whole_number(target) if target.isdecimal() else target)
+    named = whole_number(target) if target.isdecimal() else target
+    found = project.pages.screenshots(named) if is_screenshot else project.pages.list(named)
     if not found:
         raise UsageError(
             f"nothing is kept of {target}",

@@ -9,6 +9,8 @@ import msgspec
 Screenshot = Literal["never", "failed", "always"]
 Blocked = Literal["image", "font", "media"]
 
+# What the address of a picture begins with, before that of its page.
+SCREENSHOT = "screenshot:"
 LOAD, IDLE, SELECTOR = "load", "idle", "selector "
 
 

@@ -6,6 +6,7 @@ Whatever the page then asks for goes the way of every other request: address rul
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -19,9 +20,9 @@ from penstock.http.browser.browsers import Browsers
 from penstock.http.browser.client import PageFailed, Pause
 from penstock.http.browser.folder import FolderSite
 from penstock.http.browser.messages import Answer, Asked, Drawn, Render
-from penstock.http.browser.options import RenderOptions
+from penstock.http.browser.options import SCREENSHOT, RenderOptions
 from penstock.http.browser.shelf import Shelf
-from penstock.http.failures import AddressRefused, BudgetSpent, FetchError, HostClosed
+from penstock.http.failures import AddressRefused, BudgetSpent, FetchError, HostClosed, Paced
 from penstock.http.reach import reach_of
 from penstock.http.response import Response
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 HTML = ("text/html", "application/xhtml+xml")
 RENDERED = "penstock-rendered"
-SCREENSHOT = "screenshot:"
 MOST_REQUESTS = 500
 MOST_BYTES = 100_000_000
 MOST_NAVIGATIONS = 10
@@ -160,7 +160,15 @@ class _Visit:
             return self.site.get(url, policy.max_bytes)
         about = {**self.about, **options, "idle": partial(self._idle, pause)}
         about["session"] = about.get("session") or []
-        return await self.fetcher.fetch(url, policy, **about)
+        while True:
+            try:
+                return await self.fetcher.fetch(url, policy, **about)
+            except Paced as paced:
+                if self.document is None:
+                    raise
+                # What is drawn already would be lost with the attempt: its other requests wait in line.
+                with self._idle(pause):
+                    await asyncio.sleep(paced.delay_s)
 
     async def answer(self, asked: Asked, pause: Pause) -> Answer:
         """Errors that concern the whole source are raised; any other is a request of the page that failed."""

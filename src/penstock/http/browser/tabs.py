@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A tab is used again, for pages of the same source; an old one is given up.
 MOST_USES = 50
-UNUSED_S = 2.0
+UNUSED_S = 5.0
 CLOSE_S = 3.0
 PICTURE_S = 5.0
 
