@@ -44,6 +44,12 @@ def test_an_address_is_recognised_by_what_is_there(tmp_path: Path) -> None:
             "web",
             {"url": f"{SITE}/docs/", "scope": "prefix"},
         ),
+        (
+            f"{SITE}/app",
+            {f"{SITE}/app": "<div id=root></div><script src=app.js></script>"},
+            "headless",
+            {"url": f"{SITE}/app", "scope": "prefix"},
+        ),
     ):
         found = proposed(tmp_path, target, pages)
         assert (found.connector, found.keys) == (connector, keys), target

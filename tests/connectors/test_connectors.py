@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,12 @@ import pytest
 from penstock.app import Project, config, connectors
 from penstock.cli.entry import main
 from penstock.errors import ConfigError
+from penstock.http.browser.browsers import Browsers
 from penstock.settings import load_settings
 from penstock.settings.connector import BUILT_IN, find_connector
 from penstock.testing import RawResponse, ScriptedNetwork, Simulation, VirtualClock
 from tests.docs.pages import DOCS, blocks
+from tests.programs import needed
 
 SITE = "https://example.com/"
 Written = Callable[[str], Path]
@@ -114,7 +117,10 @@ def test_the_command_lists_and_shows_every_connector(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("name", [*BUILT_IN, "index"])
-def test_the_examples_of_the_docs_run_on_the_demo_data(name: str, tmp_path: Path) -> None:
+def test_the_examples_of_the_docs_run_on_the_demo_data(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.environ["PATH"])
     page = blocks(DOCS / "connectors" / f"{name}.md")
     files = [block for block in page if block.title]
     assert files[0].title == "penstock.yaml"
@@ -146,9 +152,13 @@ def read_demo_data(folder: Path) -> None:
             pages |= {SITE: "<a href='/a'>a</a>", f"{SITE}a": "a", f"{SITE}docs/": "b"}
         for name in source.options.get("repositories", ()):
             pages |= empty_repository(name)
-    with Project(settings) as project:
+        if source.connector == "headless":
+            os.environ["PATH"] += f":{needed('chromium').parent}"
+            pages[SITE] = "<body><script>document.body.append(document.createElement('main'))</script>"
+    clock = VirtualClock()
+    with Project(settings) as project, closing(Browsers(clock.held)) as browsers:
         network = ScriptedNetwork.of_pages(pages)
-        with Simulation(project, network, seed=1, clock=VirtualClock()) as simulation:
+        with Simulation(project, network, seed=1, clock=clock, browsers=browsers) as simulation:
             runs = [project.run(key) for key in settings.sources]
             simulation.run()
         assert {project.require_run(run).state for run in runs} == {"completed"}

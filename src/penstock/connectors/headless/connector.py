@@ -8,14 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
+
 from penstock.connectors.contract import Item, Sample
+from penstock.connectors.formats.kinds import parse
 from penstock.connectors.headless.keys import HeadlessKeys, is_address
-from penstock.connectors.web.connector import Web
+from penstock.connectors.web.connector import PAGES, Web
 
 if TYPE_CHECKING:
+    from penstock.connectors.target import Recognised, Target
     from penstock.http.response import Response
     from penstock.pipeline.context import Context
 
+LOOKED_AT = 200_000
+FEW_LETTERS = 100
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
 
 
@@ -72,6 +78,16 @@ class Headless(Web):
         return (self.place.root / Path(self.settings.url or ".").expanduser()).parent
 
     @classmethod
+    async def recognise(cls, target: Target) -> Recognised | None:
+        """What `web` recognises, and better than it where a page has scripts and nothing else."""
+        found = await super().recognise(target)
+        if found is None or target.response is None:
+            return None
+        is_empty = _is_left_to_scripts(target.response) and not cls.missing_modules()
+        why = "a page whose content comes by script" if is_empty else found.why
+        return msgspec.structs.replace(found, why=why, fit=found.fit + 5 if is_empty else 1)
+
+    @classmethod
     def example(cls) -> dict[str, Any]:
         return {"url": "https://example.com/", "wait": {"selector": "main"}}
 
@@ -82,6 +98,13 @@ class Headless(Web):
             (folder / name).write_text(text, encoding="utf-8")
         keys = {"url": f"./{folder.name}/index.html", "wait": {"selector": "main li"}}
         return Sample("demo-headless", keys)
+
+
+def _is_left_to_scripts(response: Response) -> bool:
+    if response.content_type not in PAGES or b"<script" not in response.body.lower():
+        return False
+    page = parse("html", response.body[:LOOKED_AT], url=response.url)
+    return not page.links and len(page.text) < FEW_LETTERS
 
 
 DEMO = {
