@@ -154,7 +154,9 @@ def read_demo_data(folder: Path) -> None:
             pages |= empty_repository(name)
         if source.connector == "headless":
             os.environ["PATH"] += f":{needed('chromium').parent}"
-            pages[SITE] = "<body><script>document.body.append(document.createElement('main'))</script>"
+            pages[SITE] = (
+                "<body><script>document.body.append(document.createElement('main'))</script>"
+            )
     clock = VirtualClock()
     with Project(settings) as project, closing(Browsers(clock.held)) as browsers:
         network = ScriptedNetwork.of_pages(pages)

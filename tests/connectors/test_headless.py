@@ -123,12 +123,12 @@ def test_requests_of_a_page_wait_for_the_rate_of_the_source(tmp_path: Path) -> N
 
 
 def test_a_page_that_failed_leaves_a_picture_of_what_was_to_be_seen(tmp_path: Path) -> None:
-    keys = {"wait": {"selector": "#never"}, "wait_timeout": "1s", "screenshot": "failed"}
+    keys = {"wait": {"selector": "#never"}, "wait_timeout": "3s", "screenshot": "failed"}
     trial = site(tmp_path, {"/": "<h1>Sold out</h1>"}, url=f"{SITE}/", **keys)
     run = trial.run()
     [failed] = [job for job in trial.jobs(run) if job.state == "quarantined"]
     assert failed.error is not None
-    assert "nothing on the page matches '#never' within 1 s" in failed.error
+    assert "nothing on the page matches '#never' within 3 s" in failed.error
     with trial.project() as project:
         [picture, *_] = project.pages.screenshots(failed.id)
         assert project.pages.screenshots(f"{SITE}/")[0] == picture

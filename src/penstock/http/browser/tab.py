@@ -107,6 +107,15 @@ class Tab:
             await self.devtools.send("Storage.clearDataForOrigin", about)
         self._origins.clear()
 
+    async def empty(self) -> None:
+        """Leave the page that was drawn."""
+        from playwright.async_api import Error
+
+        try:
+            await self.page.goto("about:blank", timeout=0)
+        except Error:
+            raise BadPage("the tab can't be emptied") from None
+
     async def picture(self) -> bytes:
         from playwright.async_api import Error
 

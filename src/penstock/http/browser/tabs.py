@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 # A tab is used again, for pages of the same source; an old one is given up.
 MOST_USES = 50
-UNUSED_S = 5.0
+UNUSED_S = 20.0
+# So long after it was drawn, a page that nobody has replaced is taken from its tab: its scripts may go on.
+REST_S = 1.0
+OPEN_S = 60.0
 CLOSE_S = 3.0
 PICTURE_S = 5.0
 
@@ -35,7 +38,7 @@ class Tabs:
         self._allowances: dict[int, Allowance] = {}
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._asked = 0
-        self._closing: set[asyncio.Task[bool]] = set()
+        self._working: set[asyncio.Task[Any]] = set()
 
     @property
     def drawing(self) -> int:
@@ -76,11 +79,11 @@ class Tabs:
             self._answers.pop(number, None)
 
     async def _render(self, wanted: Render) -> None:
-        allowance = self._allowances[wanted.id] = Allowance(wanted.wait_timeout_s)
         tab = self._taken(wanted)
         try:
             if tab is None:
-                tab = await self._opened(wanted, allowance)
+                tab = await self._opened(wanted)
+            allowance = self._allowances[wanted.id] = Allowance(wanted.wait_timeout_s)
             drawn = await self._drawn(tab, wanted, allowance)
         except BadPage as bad:
             is_worn = tab is not None and not await self._close(tab)
@@ -96,13 +99,14 @@ class Tabs:
             else:
                 self._close_aside(tab)
         finally:
-            del self._allowances[wanted.id]
+            self._allowances.pop(wanted.id, None)
 
-    async def _opened(self, wanted: Render, allowance: Allowance) -> Tab:
+    async def _opened(self, wanted: Render) -> Tab:
         assert self.browser is not None  # noqa: S101
         try:
-            return await allowance.within(open_tab(self.browser, wanted, self.ask))
-        except OutOfTime:
+            async with asyncio.timeout(OPEN_S):
+                return await open_tab(self.browser, wanted, self.ask)
+        except TimeoutError:
             raise BadPage("the browser opened no tab in time") from None
 
     async def _drawn(self, tab: Tab, wanted: Render, allowance: Allowance) -> Drawn:
@@ -126,7 +130,14 @@ class Tabs:
 
     def _give_back(self, tab: Tab) -> None:
         self._free.append(tab)
-        asyncio.get_running_loop().call_later(UNUSED_S, self._sweep, tab, tab.uses)
+        loop = asyncio.get_running_loop()
+        loop.call_later(REST_S, self._rest, tab, tab.uses)
+        loop.call_later(UNUSED_S, self._sweep, tab, tab.uses)
+
+    def _rest(self, tab: Tab, uses: int) -> None:
+        if tab in self._free and tab.uses == uses:
+            self._free.remove(tab)
+            self._aside(self._emptied(tab))
 
     def _sweep(self, tab: Tab, uses: int) -> None:
         if tab in self._free and tab.uses == uses:
@@ -134,9 +145,21 @@ class Tabs:
             self._close_aside(tab)
 
     def _close_aside(self, tab: Tab) -> None:
-        task = asyncio.create_task(self._close(tab))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._aside(self._close(tab))
+
+    def _aside(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+    async def _emptied(self, tab: Tab) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await tab.empty()
+        except (BadPage, TimeoutError):
+            await self._close(tab)
+        else:
+            self._free.append(tab)
 
     async def _close(self, tab: Tab) -> bool:
         """Whether it could be closed."""
