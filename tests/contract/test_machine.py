@@ -455,7 +455,7 @@ class Machine(RuleBasedStateMachine):
 QUICK = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    max_examples=60,
+    max_examples=25,
     stateful_step_count=50,
 )
 

@@ -33,21 +33,24 @@ def sweep(*words: str, within_s: float) -> None:
     assert re.search(r"\b0 violations", done.stdout), done.stdout
 
 
+# Other points each time: what these few leave out another day's run meets, and `make torture` all of it.
+
+
 def test_run_killed_at_a_write_loses_and_doubles_nothing() -> None:
-    sweep("kill", "--points", "200", within_s=280)
+    sweep("kill", "--points", "60", within_s=280)
 
 
 def test_power_cut_loses_nothing_that_was_acknowledged() -> None:
-    sweep("power", "--points", "120", within_s=280)
+    sweep("power", "--points", "40", within_s=280)
 
 
 def test_disk_error_ends_in_a_clear_error_or_in_nothing_at_all() -> None:
-    sweep("fail", "--points", "120", within_s=280)
+    sweep("fail", "--points", "40", within_s=280)
 
 
 @pytest.mark.parametrize("how", ["kill", "power", "fail"])
 def test_backfill_that_is_interrupted_loses_and_doubles_nothing(how: str) -> None:
-    sweep(how, "--of", "backfill", "--points", "50", within_s=280)
+    sweep(how, "--of", "backfill", "--points", "15", within_s=280)
 
 
 @pytest.mark.torture

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from penstock import Project
 from penstock.engine.leader.scheduler import Scheduler
@@ -82,11 +83,15 @@ class Real:
         return RawResponse(status, {"content-type": "text/plain"}, b"x" * 100)
 
     def run(self, days: float) -> None:
+        """A worker would look around every second, 86,400 times a day: it does so as often as who leads."""
+        loop = "penstock.engine.worker.loop"
         with (
+            patch(f"{loop}.POLL_S", self.look_s),
+            patch(f"{loop}.REVIEW_S", self.look_s),
             Simulation(self.project, self.network, seed=1, clock=self.clock) as simulation,
-            closing(VirtualLoop(self.clock)) as loop,
+            closing(VirtualLoop(self.clock)) as virtual,
         ):
-            loop.run_until_complete(self._run(simulation, self.clock.now() + days * DAY_S))
+            virtual.run_until_complete(self._run(simulation, self.clock.now() + days * DAY_S))
 
     async def _run(self, simulation: Simulation, ends_at: float) -> None:
         busy = asyncio.Event()
