@@ -1,11 +1,15 @@
 """Browsers with a page open: `python -m bench.browsers LINK COUNT` logs in and listens to the live streams.
 
-Prints a line when all of them listen, and leaves when its standard input ends.
+Each loads its page again when something has happened, after the time that the server says, as the
+dashboard does; they were opened at different times. Prints a line when all of them listen, and leaves when
+its standard input ends.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -56,7 +60,7 @@ async def _listen(link: str, count: int) -> None:
         async with browser.get(link) as answer:
             answer.raise_for_status()
         listening = [asyncio.Event() for _ in range(count)]
-        tasks = [asyncio.create_task(_one(browser, origin + STREAM, each)) for each in listening]
+        tasks = [asyncio.create_task(_one(browser, origin, each)) for each in listening]
         for each in listening:
             await each.wait()
         print("listening", flush=True)
@@ -65,12 +69,22 @@ async def _listen(link: str, count: int) -> None:
             task.cancel()
 
 
-async def _one(browser: aiohttp.ClientSession, url: str, listens: asyncio.Event) -> None:
-    async with browser.get(url, headers={"Accept": "text/event-stream"}) as answer:
+async def _one(browser: aiohttp.ClientSession, origin: str, listens: asyncio.Event) -> None:
+    loading: asyncio.Task[None] | None = None
+    earlier = random.random()
+    async with browser.get(origin + STREAM, headers={"Accept": "text/event-stream"}) as answer:
         answer.raise_for_status()
         listens.set()
-        async for _ in answer.content:
-            pass
+        async for line in answer.content:
+            if line.startswith(b"data: ") and (loading is None or loading.done()):
+                wait_s = json.loads(line[6:])["reload_s"] * (1 - earlier)
+                loading, earlier = asyncio.create_task(_load(browser, origin, wait_s)), 0.0
+
+
+async def _load(browser: aiohttp.ClientSession, origin: str, wait_s: float) -> None:
+    await asyncio.sleep(wait_s)
+    async with browser.get(f"{origin}/", headers={"HX-Request": "true"}) as answer:
+        await answer.read()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from penstock.app.calls import InOneThread
 from penstock.app.journal_stream import (
     EventFilter,
     JournalReader,
+    Look,
     Placed,
     between,
     event_filter,
@@ -90,6 +92,37 @@ def test_reader_that_was_cut_off_after_any_event_reads_the_rest_once_and_no_furt
     act(project, 1)
     assert len(reader.look()) == 4
     assert len(read_on(project, end, reader.position)) == 4
+
+
+def test_reader_that_wants_only_kinds_comes_as_far_and_misses_none(project: Project) -> None:
+    reader = JournalReader(project)
+    thread = InOneThread()
+
+    def look(*, are_events_wanted: bool) -> Look:
+        return asyncio.run(thread(partial(reader.look, are_events_wanted=are_events_wanted)))
+
+    assert look(are_events_wanted=False) == Look()
+    begun = reader.position
+    act(project, 2)
+    seen = look(are_events_wanted=False)
+    assert (seen.kinds, seen.events) == ({"source.paused", "source.resumed"}, [])
+    assert look(are_events_wanted=False).kinds == frozenset()
+    act(project, 1)
+    told = look(are_events_wanted=True)
+    assert (told.kinds, len(told.events)) == ({"source.paused", "source.resumed"}, 4)
+    ids = [each.event.id for each in told.events]
+    assert read_on(project, begun, reader.position)[-4:] == ids
+
+
+def test_reader_that_stopped_in_the_middle_reads_on_although_nothing_more_is_written(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.app.journal_stream.AT_ONCE", 3)
+    monkeypatch.setattr("penstock.app.journal_stream.MOST_AT_ONCE", 6)
+    reader = Reader(project)
+    reader.look()
+    act(project, 2)
+    assert [len(reader.look()) for _ in range(3)] == [6, 2, 0]
 
 
 def test_stream_filters_as_the_journal_does(project: Project) -> None:

@@ -66,7 +66,7 @@ SMALL = {"job_running", "job_waiting", "job_suspect", "job_ward", "job_quarantin
 WALKERS = {
     "miscounted_stages", "jobs_without_item", "snapshots_without_payload", "miscounted_collections",
     "old_snapshots", "next_segments", "segments_in_use", "drop_unused_payloads", "segment_ends",
-    "events", "latest_events", "follow_events", "find_jobs", "find_quarantined", "find_live",
+    "events", "latest_events", "follow_events", "kinds_behind", "find_jobs", "find_quarantined", "find_live",
     "journal_ids",
     # An undo, by a person: it pays for having no index that every save would have to keep.
     "undoable", "last_written_by", "changed_since",

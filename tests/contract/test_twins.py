@@ -38,6 +38,7 @@ ONLY_POSTGRES = {
 OTHER_VALUES = {
     "latest_events": ({"line"}, {"seen"}),  # where a follower begins: a line, or a snapshot
     "follow_events": (set(), {"seen", "upto"}),
+    "kinds_behind": (set(), {"seen", "upto"}),
     "last_ids": (set(), {"tables"}),
     "succeed_if_running": ({"ends"}, {"ids", "attempt", "worker"}),  # the fence is in it
     "claim_if_queued": (set(), set()),

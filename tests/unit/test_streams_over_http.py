@@ -183,6 +183,33 @@ def test_run_is_told_until_it_has_ended(project: Project) -> None:
     visit(project, steps)
 
 
+def test_kinds_are_told_without_reading_events_and_a_page_waits_longer_the_more_are_open(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[JournalReader]()
+    monkeypatch.setattr(JournalReader, "_new_events", read.append)
+
+    async def steps(at: Site) -> None:
+        await at.log_in()
+        path = "/api/v1/progress/stream"
+        async with AsyncExitStack() as stack:
+            heard = await stack.enter_async_context(listening(at, path))
+            assert json.loads((await heard.next())["data"])["reload_s"] == streams.RELOAD_S
+            others = [await stack.enter_async_context(listening(at, path)) for _ in range(11)]
+            for each in others:
+                await each.next()
+            await asyncio.to_thread(act, project)
+            kinds = set[str]()
+            while len(kinds) < 2:
+                told = json.loads((await heard.next())["data"])
+                kinds |= set(told["kinds"])
+            assert kinds == {"source.paused", "source.resumed"}
+            assert told["reload_s"] == 12 / streams.RELOADS_PER_S
+
+    visit(project, steps)
+    assert read == []
+
+
 def test_quiet_stream_says_that_it_is_alive_and_ends_in_time(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

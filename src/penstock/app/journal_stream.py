@@ -5,7 +5,7 @@ A cursor stands behind each event, so that a reader that was cut off goes on beh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -73,9 +73,13 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What has happened since the last look: events, runs that are watched, and the project in numbers."""
+    """What has happened since the last look: events, their kinds, watched runs, and the project in numbers.
+
+    Where nobody wants events there are only their kinds: those are all that a dashboard needs.
+    """
 
     events: list[Placed] = []
+    kinds: Set[str] = frozenset()
     reports: Mapping[int, RunReport] = {}
     overview: OverviewView | None = None
 
@@ -87,24 +91,35 @@ class JournalReader:
         self._project = project
         self._position: Cursor | None = None
         self._has_looked = False
+        # The last look stopped in the middle of what was new.
+        self._is_behind = False
 
     @property
     def position(self) -> str:
         """The cursor behind all that was looked at."""
         return cursor_of(self._position)
 
-    def look(self, runs: Iterable[int] = (), *, is_overview_wanted: bool = False) -> Look:
+    def look(
+        self,
+        runs: Iterable[int] = (),
+        *,
+        is_overview_wanted: bool = False,
+        are_events_wanted: bool = True,
+    ) -> Look:
         """Everything that is new; nothing of it is asked for if the file has not changed."""
         store = self._project.connection
         # A file is compared with the last look: one that failed says nothing, so that the next one asks.
         has_changed = store.has_changed() or store.is_shared or not self._has_looked
+        has_changed = has_changed or self._is_behind
         self._has_looked = False
         if self._position is None:
             _, self._position = store.journal.follow_kinds(None, ())
         look = Look()
         if has_changed:
+            events = self._new_events() if are_events_wanted else []
             look = Look(
-                self._new_events(),
+                events,
+                {each.event.kind for each in events} if are_events_wanted else self._new_kinds(),
                 self._reports(sorted(set(runs))),
                 self._project.overview() if is_overview_wanted else None,
             )
@@ -113,6 +128,7 @@ class JournalReader:
 
     def _new_events(self) -> list[Placed]:
         found: list[Placed] = []
+        self._is_behind = True
         while len(found) < MOST_AT_ONCE:
             before = self._position
             assert before is not None  # noqa: S101  `look` has set it
@@ -120,8 +136,16 @@ class JournalReader:
             self._position = end
             found += placed(before, end, rows)
             if len(rows) < AT_ONCE:
+                self._is_behind = False
                 break
         return found
+
+    def _new_kinds(self) -> set[str]:
+        assert self._position is not None  # noqa: S101  `look` has set it
+        kinds, self._position = self._project.connection.journal.kinds_behind(self._position)
+        # Where it stopped in the middle, that was the rest of what one look has seen.
+        self._is_behind = False
+        return kinds
 
     def _reports(self, runs: Sequence[int]) -> dict[int, RunReport]:
         if not runs:

@@ -10,9 +10,16 @@ import msgspec
 from penstock.jobs.job import JobState
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.condition import Condition
-from penstock.journal.registry import stored_kinds
+from penstock.journal.registry import current_kind, stored_kinds
 from penstock.store.database import to_json
-from penstock.store.journal_rows import Followed, StoredEvent, conditions, matching, read_events
+from penstock.store.journal_rows import (
+    Followed,
+    FollowedKinds,
+    StoredEvent,
+    conditions,
+    matching,
+    read_events,
+)
 from penstock.store.noun import Noun
 from penstock.store.rows import Cursor, EventRow, RunRow
 from penstock.store.sources import source_id_of
@@ -174,6 +181,12 @@ class Journal(Noun):
             return [], self._db.decoded("journal_end", Cursor)
         which = {"source_id": None, "run_id": None, "job_id": None, "kind": None, "limit": limit}
         return self._behind(cursor, {**which, "kinds": to_json(stored_kinds(kinds))}, limit)
+
+    def kinds_behind(self, cursor: Cursor) -> tuple[set[str], Cursor]:
+        """Of what kinds the events behind a cursor are, all of them, and the cursor behind those."""
+        place = {"seen": cursor.seen, "upto": cursor.upto or None, "line": cursor.line}
+        found = self._db.decoded("kinds_behind", FollowedKinds, **place)
+        return {current_kind(kind) for kind in found.kinds}, found.end
 
     def _behind(
         self,

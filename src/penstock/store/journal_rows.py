@@ -43,6 +43,13 @@ class Followed(msgspec.Struct):
     end: Cursor
 
 
+class FollowedKinds(msgspec.Struct):
+    """The kinds of some rows, and where the journal ended when they were read."""
+
+    kinds: list[str]
+    end: Cursor
+
+
 def read_event(row: StoredEvent) -> EventRow:
     """The event under the name that its kind has today, with its data and the sentence of it."""
     kind = current_kind(row.kind)

@@ -57,6 +57,7 @@ def application(project: Project, settings: WebSettings, access: Access) -> Star
     made.state.calls = InThreads("web", THREADS)
     made.state.project_calls = access.tables = ProjectCalls(project, made.state.calls)
     made.state.follower = Follower(project)
+    made.state.event_texts = {}
     made.state.keys = IdempotencyKeys()
     made.state.has_long_read = False
     made.state.mask = lambda text: redact(text, secrets) if secrets else text

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from penstock.app.views.progress import RunReport
 
 LOOK_S = 0.5
+# It rests for so many times as long as a look took, at most for this: it shares its cores with workers.
+REST = 19
+LONGEST_REST_S = 2.0
 # While the database does not answer.
 AGAIN_S = 2.0
 MOST_STREAMS = 256
@@ -108,11 +111,11 @@ class OverviewSubscription(Subscription):
         self.wake()
 
     def offer(self, look: Look) -> None:
-        self._kinds.update(each.event.kind for each in look.events)
+        self._kinds.update(look.kinds)
         is_other = look.overview is not None and look.overview != self.overview
         if look.overview is not None:
             self.overview = look.overview
-        if is_other or look.events:
+        if is_other or look.kinds:
             self.wake()
 
     def take_kinds(self) -> list[str]:
@@ -121,7 +124,10 @@ class OverviewSubscription(Subscription):
 
 
 class Follower:
-    """Looks at the journal every half second while there are streams, in a thread of its own."""
+    """Looks at the journal every half second while there are streams, in a thread of its own.
+
+    Less often while a look takes long and nobody waits for the events themselves.
+    """
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -131,6 +137,7 @@ class Follower:
         self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
         self._is_stopped = False
+        self._rest_s = 0.0
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -178,7 +185,7 @@ class Follower:
     async def _follow(self) -> None:
         try:
             while self._subscriptions and not self._is_stopped:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(max(LOOK_S, self._rest_s))
                 try:
                     await self._look()
                 except StoreError:
@@ -196,7 +203,11 @@ class Follower:
             if not self._subscriptions:
                 # Nobody has to be told of what has happened until now.
                 self._reader = None
+            began = asyncio.get_running_loop().time()
             look = await self._called(self._look_in_thread)
+            took_s = asyncio.get_running_loop().time() - began
+            are_events_wanted = self._are_wanted(EventSubscription)
+            self._rest_s = 0.0 if are_events_wanted else min(REST * took_s, LONGEST_REST_S)
             for each in list(self._subscriptions):
                 each.offer(look)
 
@@ -205,12 +216,18 @@ class Follower:
             self._reader = JournalReader(self._project)
         listening = list(self._subscriptions)
         runs = [each.run for each in listening if isinstance(each, RunSubscription)]
-        is_wanted = any(isinstance(each, OverviewSubscription) for each in listening)
         try:
-            return self._reader.look(runs, is_overview_wanted=is_wanted)
+            return self._reader.look(
+                runs,
+                is_overview_wanted=self._are_wanted(OverviewSubscription),
+                are_events_wanted=self._are_wanted(EventSubscription),
+            )
         except StoreError:
             self._project.connections.close_of_this_thread()
             raise
+
+    def _are_wanted(self, kind: type[Subscription]) -> bool:
+        return any(isinstance(each, kind) for each in list(self._subscriptions))
 
     async def _called(self, call: Callable[[], Any]) -> Any:
         if self._calls is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +21,7 @@ from penstock.app.views.view import View
 from penstock.errors import StoreError
 from penstock.web.api import PREFIX, path_values, query_values, require
 from penstock.web.follower import (
+    MOST_EVENTS,
     EventSubscription,
     Follower,
     OverviewSubscription,
@@ -46,7 +47,12 @@ HEARTBEAT_S = 15.0
 LONGEST_S = 900.0
 HEARTBEAT = ": alive\n\n"
 RETRY_MS = 3_000
+# So many characters of events are sent together.
+TOGETHER = 65_536
 OVERVIEW_S = 1.0
+# How soon a page may load itself again after a message, and how many in a second all browsers together may.
+RELOAD_S = 5.0
+RELOADS_PER_S = 2.0
 LAST_EVENT = "Last-Event-ID"
 ENDED = ("completed", "partial", "failed", "cancelled")
 
@@ -73,10 +79,14 @@ class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ProgressView(View, frozen=True, kw_only=True):
-    """The project in numbers, and the kinds of events that happened since the last message."""
+    """The project in numbers, and the kinds of events that happened since the last message.
+
+    `reload_s`: how long a page of the dashboard waits before it loads itself again; longer if many are open.
+    """
 
     overview: OverviewView
     kinds: list[str]
+    reload_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +161,18 @@ async def _events(request: Request) -> Response:
     subscription = EventSubscription(wanted)
 
     async def messages() -> AsyncIterator[str]:
-        for each in first:
-            yield _message(request, each.event, each.cursor)
+        for text in _texts(request, first):
+            yield text
         place, until = cursor, subscription.began_at
         while place and place != until:
             found, place = await in_thread_reading(request, _missed(place, until, wanted))
-            for each in found:
-                yield _message(request, each.event, each.cursor)
+            for text in _texts(request, found):
+                yield text
         async for is_due in _turns(subscription):
             if not is_due:
                 yield HEARTBEAT
-            for each in subscription.take():
-                yield _message(request, each.event, each.cursor)
+            for text in _texts(request, subscription.take()):
+                yield text
         if subscription.is_behind:
             yield "event: dropped\ndata: {}\n\n"
 
@@ -209,11 +219,33 @@ async def _progress(request: Request) -> Response:
             if not is_due:
                 yield HEARTBEAT
                 continue
-            kinds = subscription.take_kinds()
-            yield _message(request, ProgressView(overview=subscription.overview, kinds=kinds))
+            yield _progress_text(request, subscription.overview, subscription.take_kinds())
             await asyncio.sleep(OVERVIEW_S)
 
     return await _streamed(request, subscription, messages)
+
+
+def _texts(request: Request, events: Sequence[Placed]) -> Iterator[str]:
+    """Messages, several sent together. Each is made once for all who listen."""
+    made: dict[tuple[int, str], str] = request.app.state.event_texts
+    text = ""
+    for each in events:
+        which = (each.event.id, each.cursor)
+        if which not in made:
+            if len(made) >= MOST_EVENTS:
+                made.clear()
+            made[which] = _message(request, each.event, each.cursor)
+        text += made[which]
+        if len(text) >= TOGETHER:
+            yield text
+            text = ""
+    if text:
+        yield text
+
+
+def _progress_text(request: Request, overview: OverviewView, kinds: list[str]) -> str:
+    reload_s = max(RELOAD_S, len(request.app.state.follower) / RELOADS_PER_S)
+    return _message(request, ProgressView(overview=overview, kinds=kinds, reload_s=reload_s))
 
 
 def _message(request: Request, view: View, cursor: str = "", event: str = "") -> str:

@@ -150,6 +150,19 @@ SELECT json_build_object(
   'end', json_build_object('seen', coalesce(%(upto)s::pg_snapshot, pg_current_snapshot())::text)
 )::text;
 
+-- name: kinds_behind
+-- The kinds alone, of what a later snapshot shows and the one before did not.
+SELECT json_build_object(
+  'kinds', (
+    SELECT coalesce(json_agg(DISTINCT kind), '[]') FROM penstock.event
+    WHERE tx >= pg_snapshot_xmin(%(seen)s::pg_snapshot)::text::bigint
+      AND NOT pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot)
+      AND pg_visible_in_snapshot(tx::text::xid8, coalesce(%(upto)s::pg_snapshot, pg_current_snapshot()))
+      AND id > %(line)s
+  ),
+  'end', json_build_object('seen', coalesce(%(upto)s::pg_snapshot, pg_current_snapshot())::text)
+)::text;
+
 -- name: old_sentences
 -- The next lines of the journal: the last of them, and those that older versions have written as sentences.
 SELECT json_build_object(

@@ -150,6 +150,13 @@ SELECT json_object(
   'end', json_object('line', max(:line, coalesce((SELECT max(id) FROM event), 0)))
 );
 
+-- name: kinds_behind
+-- The kinds alone: however much was written, none of it becomes text.
+SELECT json_object(
+  'kinds', json((SELECT json_group_array(DISTINCT kind) FROM event WHERE id > :line)),
+  'end', json_object('line', max(:line, coalesce((SELECT max(id) FROM event), 0)))
+);
+
 -- name: old_sentences
 -- The next lines of the journal: the last of them, and those that older versions have written as sentences.
 SELECT json_object(

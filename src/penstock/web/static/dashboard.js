@@ -122,8 +122,9 @@
   }
 
   // The first message says how things are; the page knows that already. Later ones are gathered for a while,
-  // and nothing is loaded under somebody's hands: while they type, or have opened something.
-  const EVERY_MS = 5000;
+  // and nothing is loaded under somebody's hands: while they type, or have opened something. The server says for
+  // how long, because it shares its machine with workers: the more pages are open, the longer; and not all at once.
+  const reloadMs = (message) => 1000 * JSON.parse(message.data).reload_s * (0.75 + 0.5 * Math.random());
   let isFirst = true, due = null;
   const isInUse = (live) => live.querySelector("details[open]") || live.contains(document.activeElement.closest("input, select"));
   function reload() {
@@ -131,8 +132,8 @@
     const live = document.getElementById("live");
     if (live && !document.hidden && !isInUse(live)) htmx.trigger(live, "penstock:changed");
   }
-  document.addEventListener("htmx:sseMessage", () => {
-    if (!isFirst && due === null) due = setTimeout(reload, EVERY_MS);
+  document.addEventListener("htmx:sseMessage", (event) => {
+    if (!isFirst && due === null) due = setTimeout(reload, reloadMs(event.detail));
     isFirst = false;
   });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && !isFirst) reload(); });
