@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from operator import itemgetter
 from typing import Literal
 
 import msgspec
@@ -63,13 +64,11 @@ class Scrape:
         Always added up in the same order: rounding must not make a sum fall.
         """
         found: dict[str, dict[tuple[str, str], float]] = {}
-        for source, measure, label, value in sorted(
-            self.facts.totals, key=lambda each: (each[0] or "", each[1:3])
-        ):
-            if source is not None:
-                place = (self.source(source), label)
-                sums = found.setdefault(measure, {})
-                sums[place] = sums.get(place, 0.0) + value
+        of_sources = [each for each in self.facts.totals if each[0] is not None]
+        for source, measure, label, value in sorted(of_sources, key=itemgetter(0, 1, 2)):
+            place = (source if source in self._named else OTHER, label)
+            sums = found.setdefault(measure, {})
+            sums[place] = sums.get(place, 0.0) + value
         return found
 
     def by_source(self, measure: str) -> dict[tuple[str], float]:
