@@ -119,8 +119,9 @@ def test_contract_waits_until_older_workers_are_gone(world: World) -> None:
         assert applied.migration.number == NEWEST + 2
         assert migrate(world) == []
     told = [e for e in world.store.journal.events() if e.kind == "db.migrated"]
-    assert (told[-1].actor, told[-1].detail) == (
+    assert (told[-1].actor, told[-1].origin, told[-1].detail) == (
         "ops",
+        "python",
         f"{NEWEST + 2:04}_later: the last old host is gone",
     )
 

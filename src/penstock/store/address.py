@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
 from penstock.errors import StoreError
+from penstock.journal.origin import current_origin
 from penstock.settings import Settings
 from penstock.settings.address import SQLITE, another_place
 from penstock.store.schema import Schema
@@ -55,11 +56,15 @@ def open_end(address: str, folder: Path, clock: Clock) -> End:
         from penstock.store.sqlite.copy_end import SqliteEnd
 
         file = folder / address.removeprefix(SQLITE)
-        return SqliteEnd(SqliteDatabase(file, clock, purpose="copy"))
+        database = SqliteDatabase(file, clock, purpose="copy")
+        database.origin = current_origin()
+        return SqliteEnd(database)
     with _driver_wanted():
         from penstock.store.postgres.copy_end import PostgresEnd
         from penstock.store.postgres.database import PostgresDatabase
-    return PostgresEnd(PostgresDatabase(address, clock, purpose="copy"))
+    served = PostgresDatabase(address, clock, purpose="copy")
+    served.origin = current_origin()
+    return PostgresEnd(served)
 
 
 def grants_for(schema: str, role: str) -> list[str]:

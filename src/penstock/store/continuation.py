@@ -58,6 +58,7 @@ def carry(
     source_id: int,
     stages: Sequence[str],
     states: Sequence[JobState],
+    actor: str,
 ) -> None:
     """Enqueue in the new run, which is a draft, what this one has left undone; in batches."""
     stage, key, carried = "", "", 0
@@ -75,7 +76,7 @@ def carry(
             if len(found) < CARRY_LIMIT:
                 db.do("carry_cursors", run_id=new_id, continues=run_id)
                 event = RunContinued(carried, run_id)
-                ledger.journal(event, source_id, new_id, actor="penstock")
+                ledger.journal(event, source_id, new_id, actor=actor)
             ledger.write()
             # Looked at last, when its row is locked: somebody else may carry the same and be ahead.
             if db.rows("run_state", id=new_id)[0][0] != RunState.DRAFT:

@@ -130,7 +130,7 @@ class Runs(Noun):
             is_draft=True,
         )
         try:
-            carry(self._db, run_id, new_id, left.source_id, stages, states)
+            carry(self._db, run_id, new_id, left.source_id, stages, states, actor)
         except Started:
             return new_id, False
         return new_id, self.start_draft(new_id, actor, reason or f"continues run {run_id}")

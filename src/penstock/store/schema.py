@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from penstock.errors import Refused, Remedy, StoreError
+from penstock.journal.origin import current_origin
 from penstock.journal.service_events import DbMigrated
 from penstock.store.database import to_json
 from penstock.store.queries import folder_of
@@ -113,12 +114,17 @@ class Schema(Protocol):
 JOURNAL_HAS_DATA = 15
 
 
-def migrated_event(migration: Migration, reason: str) -> tuple[str, str, str]:
-    """The event of a migration that is applied now: kind, the column that tells of it, and what it says."""
+JOURNAL_HAS_ORIGIN = 18
+
+
+def migrated_event(migration: Migration, actor: str, reason: str) -> dict[str, str]:
+    """The event of a migration that is applied now, by the columns that the journal has by then."""
     event = DbMigrated(migration.name, reason)
+    line = {"kind": event.kind, "actor": actor}
     if migration.number < JOURNAL_HAS_DATA:
-        return event.kind, "detail", event.sentence()
-    return event.kind, "data", to_json(msgspec.to_builtins(event))
+        return {**line, "detail": event.sentence()}
+    line["data"] = to_json(msgspec.to_builtins(event))
+    return line if migration.number < JOURNAL_HAS_ORIGIN else {**line, "origin": current_origin()}
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -65,10 +65,7 @@ INSERT INTO penstock.migration (number, name, contracts, took_s)
 VALUES ({}, {}, {}, extract(epoch FROM clock_timestamp() - statement_timestamp()))
 """
 TOOK = "SELECT extract(epoch FROM clock_timestamp() - statement_timestamp())"
-JOURNAL = {
-    "detail": "INSERT INTO penstock.event (at, kind, actor, detail) VALUES ({}, {}, {}, {})",
-    "data": "INSERT INTO penstock.event (at, kind, actor, data) VALUES ({}, {}, {}, {})",
-}
+JOURNAL = "INSERT INTO penstock.event (at, {names}) VALUES ({at}, {values})"
 WORKERS = """
 SELECT id, host, version, schema FROM penstock.worker
 WHERE lease_expires_at > %s AND schema < %s ORDER BY id
@@ -90,7 +87,8 @@ CONCURRENTLY = re.compile(r"\bCONCURRENTLY\s")
 
 Act = Callable[[], list[Applied]]
 # An event of the journal: the column that tells of it, its kind, its actor, and what it says.
-Line = tuple[str, str, str, str]
+# An event by the columns of the journal.
+Line = Mapping[str, str]
 
 
 class _Busy(Exception):
@@ -194,8 +192,7 @@ class Migrating:
             return [Applied(each, took_s) for each in known]
 
     def _apply(self, migration: Migration, actor: str, reason: str) -> list[Applied]:
-        kind, column, told = migrated_event(migration, reason)
-        line = (column, kind, actor, told)
+        line = migrated_event(migration, actor, reason)
         if migration.is_outside:
             act = self._alone(lambda: self._outside(migration, line))
             return self._patiently(migration.name, act)
@@ -237,8 +234,12 @@ class Migrating:
         block = sql.SQL("BEGIN {} END").format(body).as_string(self._connection)
         written = [(each.number, each.name, each.contracts) for each in applied]
         told = [
-            self._composed(JOURNAL[column]).format(*map(sql.Literal, (self._now(), *line)))
-            for column, *line in lines
+            self._composed(JOURNAL).format(
+                names=sql.SQL(", ").join(map(sql.Identifier, line)),
+                at=sql.Literal(self._now()),
+                values=sql.SQL(", ").join(map(sql.Literal, line.values())),
+            )
+            for line in lines
         ]
         cursor = self._connection.execute(
             sql.SQL("; ").join(

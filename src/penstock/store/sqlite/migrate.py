@@ -43,12 +43,6 @@ CREATE TABLE IF NOT EXISTS migration (
 """
 
 
-JOURNAL = {
-    "detail": "INSERT INTO event (at, kind, actor, detail) VALUES (?, ?, ?, ?)",
-    "data": "INSERT INTO event (at, kind, actor, data) VALUES (?, ?, ?, ?)",
-}
-
-
 def newest() -> int:
     """The newest schema that this code knows."""
     return migrations(PACKAGE)[-1].number
@@ -113,8 +107,11 @@ def _apply(
 def _journal(
     connection: apsw.Connection, migration: Migration, now: float, actor: str, reason: str
 ) -> None:
-    kind, column, told = migrated_event(migration, reason)
-    connection.execute(JOURNAL[column], (now, kind, actor, told))
+    line = migrated_event(migration, actor, reason)
+    values = ", ".join("?" * len(line))
+    # Only names of columns that stand in our own code.
+    insert = f"INSERT INTO event (at, {', '.join(line)}) VALUES (?, {values})"  # noqa: S608
+    connection.execute(insert, (now, *line.values()))
 
 
 def state_of(connection: apsw.Connection) -> State:

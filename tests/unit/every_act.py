@@ -1,0 +1,241 @@
+"""A project in which every act of a person can be done: what makes each possible, and its arguments."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from penstock import Project
+from penstock.store.address import open_end
+from penstock.store.alert_rows import Opening
+from penstock.store.project_name import rename
+from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
+
+PIPELINES = """
+import itertools
+
+from penstock import Pipeline
+from penstock.errors import PenstockError
+
+shop, broken, prices = Pipeline("shop"), Pipeline("broken"), Pipeline("prices")
+versions = itertools.count()
+
+
+@shop.step(unit="run")
+async def discover(ctx):
+    for number in range(3):
+        yield {"number": number}
+
+
+@shop.step(after="discover", unit="page", key="number")
+async def extract(page, ctx):
+    if page["number"] == 2:
+        ctx.reject("no price", code="no-price")
+        return
+    ctx.save("product", key=str(page["number"]), data={"version": next(versions)})
+
+
+@broken.step(unit="run")
+async def list_all(ctx):
+    for number in range(3):
+        yield {"number": number}
+
+
+@broken.step(after="list_all", unit="page", key="number")
+def fail(item):
+    raise ValueError("it is broken")
+
+
+@prices.step(unit="run")
+async def windows(ctx):
+    yield {"partition": "EUR", "from": "2026-01-05", "to": "2026-01-06"}
+    ctx.checkpoint(f"cursor {next(versions)}", partition="EUR")
+
+
+@prices.step(after="windows", unit="page", windows=True)
+async def fetch(ctx):
+    ctx.save("price", key=f"{ctx.window.start:%Y-%m-%d}", data={})
+"""
+
+
+def write(folder: Path, receiver: str) -> None:
+    sources = {
+        "shop": {"pipeline": "acts_steps:shop", "schedule": {"cadence": "auto"}},
+        "broken": {
+            "pipeline": "acts_steps:broken",
+            "schedule": {"signal": "go"},
+            "degrade_after": 0,
+        },
+        "prices": {"pipeline": "acts_steps:prices", "backfill": {"window": "1d"}},
+    }
+    route = {"to": f"http://{receiver}/hook", "name": "oncall", "allow_private": True}
+    config = {"project": "acts", "sources": sources, "alerts": [route]}
+    (folder / "penstock.yaml").write_text(json.dumps(config))
+    (folder / "acts_steps.py").write_text(PIPELINES)
+
+
+class Stage:
+    """Makes one act after the other possible. Everything here is done as `stage`, from Python."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.clock = VirtualClock(time.time())
+        project.clock = self.clock
+        self._seeds = iter(range(1, 1000))
+        self._rules = iter(("zero-yield", "quality-drop", "stale-source"))
+
+    def set_for(self, act: str) -> dict[str, Any]:
+        """Make the act possible; answers with its arguments."""
+        for run in self.project.runs.list(limit=20).items:
+            if run.state in ("draft", "queued", "running", "paused"):
+                list(self.project.runs.cancel(run.id, actor="stage"))
+        return dict(SCENES[act](self))
+
+    def started(self, source: str = "shop", **about: Any) -> int:
+        begun = self.project.runs.start(source, new=True, actor="stage", **about)
+        assert begun.run is not None
+        return begun.run.id
+
+    def worked(self, source: str = "shop") -> int:
+        run = self.started(source)
+        self.work()
+        return run
+
+    def work(self) -> None:
+        network, seed = ScriptedNetwork.of_pages({}), next(self._seeds)
+        with Simulation(self.project, network, seed=seed, clock=self.clock) as simulation:
+            simulation.run()
+
+    def replayed(self) -> int:
+        replay = self.project.replays.start(self.worked(), actor="stage").run.id
+        self.work()
+        return replay
+
+    def queued_job(self) -> int:
+        return self.project.jobs.list(run=self.started(), limit=1).items[0].id
+
+    def queued_page(self) -> int:
+        job = self.failed_job()
+        self.project.jobs.retry(job, actor="stage")
+        return job
+
+    def held_job(self) -> int:
+        job = self.queued_job()
+        self.project.jobs.hold(job, actor="stage")
+        return job
+
+    def failed_job(self) -> int:
+        run = self.worked("broken")
+        return self.project.jobs.list(run=run, states=["quarantined"], limit=1).items[0].id
+
+    def alert(self) -> int:
+        opening = Opening(next(self._rules), self.project.source_ids["shop"], "high", "nothing")
+        found = self.project.connection.alerts.open(opening)
+        assert found is not None
+        return found
+
+    def delivery(self) -> int:
+        alerts = self.project.connection.alerts
+        about = (self.project.source_ids["shop"], "high", "nothing")
+        alerts.open(Opening("breaker-open", *about, routes=("oncall",)))
+        found = alerts.send("oncall", "{}", alerts.waiting())
+        assert found is not None
+        return found
+
+
+Scene = Callable[[Stage], dict[str, Any]]
+
+
+def _paused(stage: Stage) -> dict[str, Any]:
+    run = stage.started()
+    stage.project.runs.pause(run, actor="stage")
+    return {"run": run}
+
+
+def _cancelled(stage: Stage) -> dict[str, Any]:
+    run = stage.started()
+    list(stage.project.runs.cancel(run, actor="stage"))
+    return {"run": run}
+
+
+def _after(verb: Callable[[Stage], object], given: dict[str, Any]) -> Scene:
+    def scene(stage: Stage) -> dict[str, Any]:
+        verb(stage)
+        return given
+
+    return scene
+
+
+def _rewindable(stage: Stage) -> dict[str, Any]:
+    stage.worked("prices")
+    stage.clock.advance(3600)
+    between = datetime.fromtimestamp(stage.clock.now(), UTC)
+    stage.clock.advance(3600)
+    stage.worked("prices")
+    return {"source": "prices", "partition": "EUR", "to_time": f"{between:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def _renamed(stage: Stage) -> dict[str, Any]:
+    settings = stage.project.settings
+    end = open_end(settings.store, settings.root, stage.clock)
+    rename(end.db, "another", "stage")
+    end.close()
+    return {}
+
+
+SHOP = {"source": "shop"}
+SCENES: dict[str, Scene] = {
+    "runs.start": lambda stage: SHOP,
+    "runs.start_many": lambda stage: {},
+    "runs.probe": lambda stage: SHOP,
+    "runs.begin": lambda stage: {"run": stage.started(draft=True)},
+    "runs.pause": lambda stage: {"run": stage.started()},
+    "runs.resume": _paused,
+    "runs.cancel": lambda stage: {"run": stage.started()},
+    "runs.retry": lambda stage: {"run": stage.worked("broken")},
+    "runs.continue_from": _cancelled,
+    "runs.undo": lambda stage: {"run": stage.worked()},
+    "sources.pause": lambda stage: SHOP,
+    "sources.resume": _after(lambda stage: stage.project.sources.pause("shop"), SHOP),
+    "sources.hold": lambda stage: SHOP,
+    "sources.unhold": _after(lambda stage: stage.project.sources.hold("shop"), SHOP),
+    "jobs.retry": lambda stage: {"job": stage.failed_job()},
+    "jobs.cancel": lambda stage: {"job": stage.queued_page()},
+    "jobs.hold": lambda stage: {"job": stage.queued_job()},
+    "jobs.unhold": lambda stage: {"job": stage.held_job()},
+    "breakers.open": lambda stage: {"name": "shop", "for_s": "1h"},
+    "breakers.close": lambda stage: {"name": "shop"},
+    "quarantine.release": lambda stage: {"job_id": stage.failed_job()},
+    "quarantine.discard": lambda stage: {"job_id": stage.failed_job()},
+    "quarantine.note": lambda stage: {"job": stage.failed_job(), "text": "a note"},
+    "records.forget": _after(lambda stage: stage.worked(), {**SHOP, "key": "0"}),
+    "rejects.redrive": _after(lambda stage: stage.worked(), SHOP),
+    "checkpoints.rewind": _rewindable,
+    "backfills.start": lambda stage: {
+        "source": "prices",
+        "start": "2026-01-05T00:00:00Z",
+        "end": "2026-01-06T00:00:00Z",
+    },
+    "replays.start": lambda stage: {"run": stage.worked()},
+    "replays.commit": lambda stage: {"run": stage.replayed()},
+    "replays.drop": lambda stage: {"run": stage.replayed()},
+    "schedules.set_cadence": lambda stage: {**SHOP, "level": "low"},
+    "schedules.undo_cadence": lambda stage: SHOP,
+    "alerts.acknowledge": lambda stage: {"alert": stage.alert()},
+    "alerts.snooze": lambda stage: {"alert": stage.alert(), "for_s": "1h"},
+    "alerts.resolve": lambda stage: {"alert": stage.alert()},
+    "alerts.test": lambda stage: {"route": "oncall"},
+    "runbooks.do": lambda stage: {"runbook": "source-broke", "step": "stop-requests", **SHOP},
+    "runbooks.skip": lambda stage: {"runbook": "source-broke", "step": "compare", **SHOP},
+    "runbooks.end": lambda stage: {"runbook": "source-broke", **SHOP},
+    "hooks.redeliver": lambda stage: {"delivery": stage.delivery()},
+    "signals.raise_": lambda stage: {"name": "go"},
+    "tokens.revoke": _after(
+        lambda stage: stage.project.tokens.create("ci", "viewer", actor="stage"), {"name": "ci"}
+    ),
+    "store.rename": _renamed,
+}
