@@ -20,6 +20,10 @@ from tests.rewriting import rewrite_ahead
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Each process that may fetch reads all authorities of the system, twice: 50 ms, a thousand times. No test
+# goes out to the network, so one is enough. Nobody has its key.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("only_authority.pem"))
+
 pytest_plugins = ["tests.clocked", "tests.postgres.fixtures"]
 
 # Without a deadline: a busy machine is no counterexample.
