@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from penstock import Context
 from penstock.app import Project, adding
 from penstock.cli.entry import main
 from penstock.connectors import Recognised, Target
 from penstock.connectors.feed.connector import DEMO
 from penstock.connectors.files import Files
 from penstock.errors import Refused, UsageError
+from penstock.jobs.failures import AuthFailed
 from penstock.settings import load_settings
 from penstock.settings.connector import BUILT_IN
 from penstock.settings.insertion import with_source
@@ -70,6 +72,11 @@ class Wiki(Files):
 
     name = "wiki"
 
+    async def probe(self, ctx: Context) -> dict[str, Any]:
+        if (self._root / "wiki.ini").read_text() == "locked":
+            raise AuthFailed("the wiki refuses the password")
+        return {"pages": 12_000}
+
     @classmethod
     async def recognise(cls, target: Target) -> Recognised | None:
         if target.path is not None and (target.path / "wiki.ini").exists():
@@ -102,6 +109,39 @@ def test_connectors_recognise_targets_themselves_and_the_best_fit_is_proposed(
         )
 
 
+def test_a_probe_says_what_is_there_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(BUILT_IN, "wiki", f"{__name__}:Wiki")
+    monkeypatch.chdir(tmp_path)
+    Path("penstock.yaml").write_text("sources: {w: {connector: wiki, folder: notes}}\n")
+    assert main(["probe", "w"]) == 4
+    assert "w (connector wiki): failed, " in capsys.readouterr().out
+    Path("notes").mkdir()
+    Path("notes/wiki.ini").write_text("open")
+    Path("notes/a.md").write_text("# A")
+    assert main(["probe", "w", "--records", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "pages: 12,000" in said
+    assert "a.md  A" in said
+    assert "wiki.ini" not in said
+    Path("notes/wiki.ini").write_text("locked")
+    assert main(["probe", "w", "--json"]) == 4
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["kind"]) == ("failed", "auth")
+    assert (found["reason"], found["requests"]) == ("the wiki refuses the password", 0)
+    Path("penstock.yaml").write_text(
+        "sources: {w: {connector: files, folder: notes, private: true}}"
+    )
+    assert main(["probe", "w"]) == 0
+    assert "# A" not in capsys.readouterr().out
+    assert main(["probe", "w", "--include-private"]) == 0
+    assert "# A" in capsys.readouterr().out
+    with Project.open(tmp_path) as project:
+        assert not project.runs.list().items
+        assert not project.records.collections()
+
+
 def test_the_source_is_added_with_a_sample_and_every_comment_stays(tmp_path: Path) -> None:
     before = (
         "# my project\nproject: p\nsources:\n    # the first\n    one: {pipeline: 'a:b'}  # x\n\n"
@@ -130,7 +170,7 @@ def test_a_place_that_cannot_be_read_is_not_added(tmp_path: Path) -> None:
     (tmp_path / "penstock.yaml").write_text("project: p\n")
     proposal = adding.Proposal("a", "web", {"urls": [f"{SITE}/x"]}, "")
     refusing = ScriptedNetwork.of_pages({f"{SITE}/x": answer("", status=403)})
-    with pytest.raises(Refused, match=r"it can't be read: .*403"):
+    with pytest.raises(Refused, match=r"it can't be read \(auth\): .*403"):
         adding.add(tmp_path, proposal, network=refusing)
     assert (tmp_path / "penstock.yaml").read_text() == "project: p\n"
 

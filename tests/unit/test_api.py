@@ -49,6 +49,7 @@ NOT_SERVED = {
     "service.up": "works in the calling process",
     "service.work": "works in the calling process",
     "signals.trigger": "has the trigger's token",
+    "sources.probe": "goes out to the place of a source, in the server's process",
     "store.backup": "takes a path",
     "store.copy": "takes an address of a database, with its password",
     "store.restore": "takes a path, and replaces the file that the server reads",

@@ -57,6 +57,7 @@ def project(tmp_path: Path) -> Any:
 
 
 def test_journal_has_no_address_path_or_key_of_a_private_source(project: Project) -> None:
+    project.includes_private = True
     texts = [
         event.detail + json.dumps(event.data) for event in project.journal.list(limit=500).items
     ]
@@ -91,13 +92,14 @@ def test_records_of_a_private_source_are_shown_only_where_they_are_asked_for(
 def test_page_of_a_private_source_is_shown_only_where_it_is_asked_for(
     project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [page] = project.pages.list("https://inside.example/notes/open-page")
+    url = "https://inside.example/notes/open-page"
+    [page] = project.pages.list(url)
 
     with pytest.raises(Refused, match="private source"):
         project.pages.read(page)
 
     assert project.pages.read(page, include_private=True).body == b"hi"
-    command = ["page", page.url, "--project", str(tmp_path)]
+    command = ["page", url, "--project", str(tmp_path)]
     assert main(command) == 7
     assert "hi" not in capsys.readouterr().out
     assert main([*command, "--include-private"]) == 0

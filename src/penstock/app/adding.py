@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.app.recognition import recognise
-from penstock.app.views.connectors import AddedView, SampleView
+from penstock.app.views.connectors import AddedView, ProbeView
 from penstock.errors import Refused
 from penstock.settings import FILE_NAME, load_settings, normalise_source
 from penstock.settings.connector import find_connector
@@ -18,8 +18,6 @@ from penstock.settings.insertion import is_the_same_but_for, with_source
 
 if TYPE_CHECKING:
     from penstock.http.network import Network
-
-SAMPLE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def add(
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as written:
             written.write(text)
-        samples = _samples(Path(beside), proposal.name, network)
+        found = _probed(Path(beside), proposal.name, network)
         if file.exists() and not is_the_same_but_for(file, Path(beside), proposal.name):
             raise Refused(f"{FILE_NAME} would not say the same as before; nothing was written")
         if not dry_run:
@@ -89,35 +87,25 @@ def add(
         connector=proposal.connector,
         keys=keys,
         why=proposal.why,
-        samples=samples,
+        facts=found.facts,
+        samples=found.samples,
         is_written=not dry_run,
     )
 
 
-def _samples(file: Path, name: str, network: Network | None) -> list[SampleView]:
-    """The first documents; an error of the first page is that of the whole act."""
+def _probed(file: Path, name: str, network: Network | None) -> ProbeView:
+    """What would come; refused if that is nothing."""
+    from penstock.app.source_probe import probe
     from penstock.app.project import Project
-    from penstock.app.run_performer import in_own_loop
-    from penstock.engine.dry_run import sample_source
 
     with Project(load_settings(file)) as project:
-        tried = in_own_loop(lambda: sample_source(project, name, SAMPLE, network))
-    documents = tried.saved
-    if not documents:
-        failed = next((job for job in tried.failed), None)
-        if failed is not None:
-            raise Refused(f"it can't be read: {failed.reason}", "nothing was written")
+        found = probe(project, name, network=network)
+    if found.verdict == "failed":
+        kind = f" ({found.kind})" if found.kind else ""
+        raise Refused(f"it can't be read{kind}: {found.reason}", "nothing was written")
+    if found.verdict == "empty":
         raise Refused("nothing is there that can be read", "nothing was written")
-    return [
-        SampleView(
-            key=str(each.get("key", "")), title=str(each.get("title", "")), text=_start(each)
-        )
-        for each in documents[:SAMPLE]
-    ]
-
-
-def _start(document: dict[str, Any]) -> str:
-    return " ".join(str(document.get("text") or document.get("data") or "")[:400].split())[:200]
+    return found
 
 
 def _project_name(folder: Path) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.app.journal_place import journal_place
 from penstock.app.paging import cursor_of
+from penstock.app.privacy import shown
 from penstock.app.progress import RunProgress
 from penstock.app.views.journal import EventView, event_view
 from penstock.errors import UsageError
@@ -134,7 +135,7 @@ class JournalReader:
             assert before is not None  # noqa: S101  `look` has set it
             rows, end = self._project.connection.journal.follow(before, limit=AT_ONCE)
             self._position = end
-            found += placed(before, end, rows)
+            found += placed(self._project, before, end, rows)
             if len(rows) < AT_ONCE:
                 self._is_behind = False
                 break
@@ -151,7 +152,8 @@ class JournalReader:
         if not runs:
             return {}
         try:
-            return {each.run: each for each in RunProgress(self._project, runs).look()}
+            reports = shown(self._project, RunProgress(self._project, runs).look())
+            return {each.run: each for each in reports}
         except UsageError:
             # Retention has dropped one of them meanwhile.
             return {run: found for run in runs if (found := self._report(run)) is not None}
@@ -168,7 +170,8 @@ def newest(project: Nouns, wanted: EventFilter, limit: int) -> tuple[list[Placed
     about = (wanted.source, wanted.run, wanted.job)
     rows, end = project.connection.journal.follow(None, *about, limit, wanted.kind, wanted.where)
     # All of them are before the end: whoever is cut off here begins there.
-    return [Placed(cursor_of(end), event_view(row)) for row in rows], cursor_of(end)
+    events = shown(project, [event_view(row) for row in rows])
+    return [Placed(cursor_of(end), event) for event in events], cursor_of(end)
 
 
 def between(
@@ -178,7 +181,7 @@ def between(
     place, end = _place(project, cursor), _place(project, until)
     about = (wanted.source, wanted.run, wanted.job, AT_ONCE, wanted.kind, wanted.where)
     rows, reached = project.connection.journal.follow_until(place, end, *about)
-    return placed(place, reached, rows), cursor_of(reached)
+    return placed(project, place, reached, rows), cursor_of(reached)
 
 
 def _place(project: Nouns, cursor: str) -> Cursor:
@@ -187,7 +190,8 @@ def _place(project: Nouns, cursor: str) -> Cursor:
     return found
 
 
-def placed(before: Cursor, end: Cursor, rows: Sequence[EventRow]) -> list[Placed]:
+def placed(project: Nouns, before: Cursor, end: Cursor, rows: Sequence[EventRow]) -> list[Placed]:
     """Each of these rows, which were read from `before` to `end`, with the cursor behind it."""
     upto = end.upto or end.seen
-    return [Placed(cursor_of(Cursor(before.seen, upto, row.id)), event_view(row)) for row in rows]
+    events = shown(project, [event_view(row) for row in rows])
+    return [Placed(cursor_of(Cursor(before.seen, upto, event.id)), event) for event in events]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from inspect import isfunction
 from typing import TYPE_CHECKING
 
+from penstock.app.privacy import concealing
 from penstock.project import default_actor
 
 if TYPE_CHECKING:
@@ -12,7 +14,15 @@ if TYPE_CHECKING:
 
 
 class Noun:
-    """What a project has many of, with its verbs. It keeps no state: two threads may use one at once."""
+    """What a project has many of, with its verbs. It keeps no state: two threads may use one at once.
+
+    What a verb answers shows nothing of private sources unless that is asked for (`app/privacy.py`).
+    """
+
+    def __init_subclass__(cls) -> None:
+        for name, verb in list(vars(cls).items()):
+            if isfunction(verb) and not name.startswith("_"):
+                setattr(cls, name, concealing(verb))
 
     def __init__(self, project: Nouns) -> None:
         self._project = project

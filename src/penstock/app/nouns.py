@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from penstock import project
+from penstock.app.privacy import shown
 
 if TYPE_CHECKING:
     from penstock.app.alerts import Alerts
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 class Nouns(project.Project):
     """The nouns of a project."""
 
+    # Whether answers show the content of private sources.
+    includes_private = False
+
     def now(self) -> float:
         """The time of the store's clock, which decides what is due."""
         return self.connection.now()
@@ -64,7 +68,7 @@ class Nouns(project.Project):
         """
         from penstock.app.status import status
 
-        return status(self, outlook)
+        return shown(self, status(self, outlook))
 
     def explain(
         self, source: str | None = None, *, run: int | None = None, job: int | None = None
@@ -76,7 +80,7 @@ class Nouns(project.Project):
         """
         from penstock.app.outlook import explain
 
-        return explain(self, source, run, job)
+        return shown(self, explain(self, source, run, job))
 
     def outlook(self, sources: Sequence[str] | None = None) -> Sequence[SourceOutlook]:
         """The state of all sources, or of these: the closed gate, since and until when, and what opens it.
@@ -85,7 +89,7 @@ class Nouns(project.Project):
         """
         from penstock.app.outlook import outlook
 
-        return outlook(self, sources)
+        return shown(self, outlook(self, sources))
 
     def forecast(
         self,
@@ -113,7 +117,7 @@ class Nouns(project.Project):
         """Sources, runs, jobs, pages and records that are called this: by name, number, address or key."""
         from penstock.app.search import search
 
-        return search(self, text)
+        return shown(self, search(self, text))
 
     @cached_property
     def alerts(self) -> Alerts:

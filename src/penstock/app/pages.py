@@ -25,7 +25,7 @@ class Pages(Noun):
         """The pages that a job (its number) fetched, or that came from a URL; newest first."""
         if isinstance(target, str):
             return [snapshot_view(row) for row in self._store.snapshots.at(target, limit)]
-        job = self._project.require_job(target)
+        job = self._project.jobs.get(target)
         found = self._store.snapshots.of_job(job.id, limit)
         if not found:
             why = f": {job.error}" if job.error else ""
@@ -63,13 +63,16 @@ class Pages(Noun):
 
     def read(self, page: SnapshotView, *, include_private: bool = False) -> Response:
         """A page with its body; that of a private source only with `include_private`."""
-        if not include_private and self._is_private(page):
+        is_included = include_private or self._project.includes_private
+        if not is_included and self._is_private(page):
             raise Refused(
                 "this page is of a private source",
                 "its content is shown only where private sources are included",
                 code="page_private",
             )
-        return self._project.read_page(SnapshotRow(**msgspec.structs.asdict(page)))
+        # As it is stored: the page that was passed may be one that shows nothing of a private source.
+        row = self._store.snapshots.get(page.id)
+        return self._project.read_page(row or SnapshotRow(**msgspec.structs.asdict(page)))
 
     def _is_private(self, page: SnapshotView) -> bool:
         """Whether its source is private; a page whose run is gone may be, where there is such a source."""

@@ -235,7 +235,8 @@ class Records(Noun):
         return held[collection]
 
     def _open(self, rows: Iterable[RecordRow], include_private: bool) -> Iterator[RecordRow]:
-        private = frozenset() if include_private else self._project.settings.private_sources
+        is_included = include_private or self._project.includes_private
+        private = frozenset() if is_included else self._project.settings.private_sources
         return (row for row in rows if row.source not in private)
 
     def _chosen(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from penstock.app.privacy import hides
 from penstock.app.views.jobs import JobView, RecordKey, job_view
-from penstock.app.views.pages import snapshot_view
 from penstock.app.views.runs import RunView, run_view
 from penstock.app.views.search import SearchView
 from penstock.errors import UsageError
@@ -29,7 +29,7 @@ def search(project: Nouns, text: str) -> SearchView:
         sources=_sources(project, wanted),
         runs=_runs(project, wanted),
         jobs=_jobs(project, wanted),
-        pages=[snapshot_view(row) for row in project.connection.snapshots.at(wanted, FOUND)],
+        pages=[*project.pages.list(wanted, limit=FOUND)] if wanted else [],
         records=_records(project, wanted),
     )
 
@@ -67,13 +67,17 @@ def _jobs(project: Nouns, text: str) -> list[JobView]:
 def _records(project: Nouns, text: str) -> list[RecordKey]:
     """The record with this key, and those whose keys begin with it."""
     records = project.connection.records
+    private = project.settings.private_sources if hides(project) else frozenset()
     found: list[RecordKey] = []
     for collection, _ in records.collections()[:COLLECTIONS]:
         left = FOUND - len(found)
         if not text or left <= 0:
             break
-        keys = [text] if records.versions(collection, text) else []
-        keys += [row.key for row in records.of(collection, after_key=text, limit=left)]
-        begun = [key for key in keys if key.startswith(text)]
+        rows = [
+            *records.versions(collection, text)[-1:],
+            *records.of(collection, after_key=text, limit=left),
+        ]
+        open_rows = [row for row in rows if row.source not in private]
+        begun = [row.key for row in open_rows if row.key.startswith(text)]
         found += [RecordKey(collection=collection, key=key) for key in begun[:left]]
     return found

@@ -21,6 +21,7 @@ from penstock.app.views.view import Page
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock.app.views.connectors import ProbeView
     from penstock.store.rows import SourceRow
 
 
@@ -57,6 +58,16 @@ class Sources(Noun):
             return None
         settings = self._project.settings.sources.get(row.key)
         return next_run(settings, row.key, row.next_run_at, self._store.now())
+
+    def probe(self, source: str, records: int = 3, *, include_private: bool = False) -> ProbeView:
+        """Look at the place of a source now, and at the first records that a run would save.
+
+        Nothing is written, and no run is started. A failure is an answer (`verdict`), not an error. Of a
+        private source only the facts are shown without `include_private`.
+        """
+        from penstock.app.source_probe import probe
+
+        return probe(self._project, source, records, include_private=include_private)
 
     def holds(self) -> Sequence[HoldView]:
         """The active holds: of the whole project, and of single sources."""

@@ -20,6 +20,7 @@ GROUPS = {
         "init": Command("init", "create a project with a first pipeline"),
         "demo": Command("demo", "ingest a bundled demo site"),
         "add": Command("add", "add a source for a URL or a folder"),
+        "probe": Command("probe", "can a source be read, what would come"),
         "connectors": Command("connectors", "what can be read without code"),
         "run": Command("run", "run sources in the foreground"),
         "backfill": Command("backfill", "fetch a source's history"),

@@ -23,6 +23,7 @@ def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Pro
     args.out.logs_json = getattr(args, "log_format", None) == "json"
     project = open_project(args.project, args.env)
     args.out.secrets = project.settings.secrets
+    project.includes_private = getattr(args, "include_private", False)
     choose_format(project, args)
     for warning in project.settings.warnings:
         args.out.note(f"penstock: {warning}")

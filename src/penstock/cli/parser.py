@@ -140,6 +140,12 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_private(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--include-private", action="store_true", help="show the content of private sources too"
+    )
+
+
 def add_limit(parser: argparse.ArgumentParser, default: int | None, noun: str) -> None:
     usual = "all" if default is None else str(default)
     parser.add_argument(

@@ -188,6 +188,14 @@ class Connector(ABC, Generic[K]):
         """How its past is fetched: by the keys of the source, and as `backfill` is written in it."""
         return written
 
+    async def probe(self, ctx: Context) -> Mapping[str, Any]:
+        """Whether one can log in, and what is there: a few facts by name, such as `{"mailboxes": 3}`.
+
+        It raises what `discover` would raise, and reads no items: `penstock probe` and `penstock add` read
+        the first ones afterwards, by `discover` and `read`. Without facts of its own, that is all of it.
+        """
+        return {}
+
     def bounds(self) -> tuple[int, int]:
         """How far items that `read` yields are followed: in steps, and in items of a whole run."""
         return 10, UNBOUNDED

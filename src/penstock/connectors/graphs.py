@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.context import Context
     from penstock.settings import SourceSettings
 
+PROBE_TIMEOUT = "30s"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -162,6 +163,18 @@ def _handed_on(item: Item, made: Connector[Any]) -> dict[str, Any]:
     """An item as its job has it; a window needs no more than its times."""
     found: dict[str, Any] = item.about if made.takes_windows else msgspec.to_builtins(item)
     return found
+
+
+def probe_graph(name: str, facts: dict[str, Any]) -> Graph:
+    """One step that asks the connector about its place, with the connector's classes of errors."""
+    connector: type[Connector[Any]] = find_connector(name)
+    pipeline = Pipeline(name, retry=connector.retry, errors=connector.errors)
+
+    @pipeline.step(unit="run", timeout=PROBE_TIMEOUT)
+    async def probe(ctx: Context) -> None:
+        facts.update(await connector_of(name, ctx.source).probe(ctx))
+
+    return pipeline.compile()
 
 
 def connector_of(name: str, source: StepSource) -> Connector[Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.views.view import Time, View
+from penstock.app.views.view import Content, ContentKey, Time, View
 
 if TYPE_CHECKING:
     from penstock.alerts.history import Finding, Number
@@ -27,7 +27,7 @@ class AlertView(View, frozen=True, kw_only=True):
     state: str
     severity: str
     summary: str
-    cause: str
+    cause: Content[str]
     incident: int
     opened_at: Time
     seen_at: Time
@@ -71,11 +71,11 @@ class AlertExampleView(View, frozen=True, kw_only=True):
     """A failing example: a `job`, a `reject`, or a `page` that yielded nothing. `snapshot` is pinned."""
 
     what: str
-    key: str
-    error: str
+    key: ContentKey[str]
+    error: Content[str]
     run: int | None
     job: int | None
-    url: str
+    url: ContentKey[str]
     snapshot: int | None
     at: Time | None
 
@@ -87,17 +87,17 @@ class PageStructureView(View, frozen=True, kw_only=True):
     nothing, as with an error page, a login or a block.
     """
 
-    url: str
+    url: ContentKey[str]
     failing_snapshot: int
     good_snapshot: int
-    good_url: str
+    good_url: ContentKey[str]
     good_at: Time
-    vanished: list[str]
-    appeared: list[str]
+    vanished: Content[list[str]]
+    appeared: Content[list[str]]
     kept: float
     is_other_page: bool
-    title: str
-    good_title: str
+    title: Content[str]
+    good_title: Content[str]
 
 
 class FirstEventView(View, frozen=True, kw_only=True):
@@ -106,9 +106,9 @@ class FirstEventView(View, frozen=True, kw_only=True):
     event: int
     at: Time
     kind: str
-    detail: str
+    detail: Content[str]
     run: int | None
-    data: dict[str, Any]
+    data: Content[dict[str, Any]]
 
 
 class AlertNoticeView(View, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.views.view import Hidden, Time, View
+from penstock.app.views.view import Content, ContentKey, Hidden, Time, View
 
 if TYPE_CHECKING:
     from penstock.store.checkpoints import CheckpointMove, CheckpointRow
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class CheckpointView(View, frozen=True, kw_only=True):
     """The checkpoint of one partition of a source, and the run that moved it there."""
 
-    partition: str
-    cursor: Any
-    last_offset: Any = msgspec.field(name="offset")
+    partition: ContentKey[str]
+    cursor: Content[Any]
+    last_offset: Content[Any] = msgspec.field(name="offset")
     run_id: int = msgspec.field(name="run")
     at: Time
     moves: int
@@ -28,8 +28,8 @@ class CheckpointMoveView(View, frozen=True, kw_only=True):
 
     number: int
     act: str
-    cursor: Any
-    last_offset: Any = msgspec.field(name="offset")
+    cursor: Content[Any]
+    last_offset: Content[Any] = msgspec.field(name="offset")
     run_id: int = msgspec.field(name="run")
     at: Time
     actor: str
@@ -43,9 +43,9 @@ class RewindView(View, frozen=True, kw_only=True):
     upper bound. `moves` is how many moves it goes back.
     """
 
-    partition: str
-    start: Any = msgspec.field(name="from")
-    to: Any
+    partition: ContentKey[str]
+    start: Content[Any] = msgspec.field(name="from")
+    to: Content[Any]
     units: int
     moves: int
     is_done: bool

@@ -44,6 +44,25 @@ class SampleView(View, frozen=True, kw_only=True):
     text: str
 
 
+class ProbeView(View, frozen=True, kw_only=True):
+    """What a source would bring now. `verdict` is `ok`, `empty` (nothing is there) or `failed`.
+
+    A failure has its `kind`, such as `auth`, and a `reason`; some items may fail where others come.
+    `facts` is what the connector says of the place. `is_hidden`: the source is private.
+    """
+
+    source: str
+    connector: str | None
+    verdict: str
+    kind: str
+    reason: str
+    facts: dict[str, Any]
+    requests: int
+    notes: list[str]
+    samples: list[SampleView]
+    is_hidden: bool
+
+
 class AddedView(View, frozen=True, kw_only=True):
     """A source that was added, or would be: what it was recognised by, its keys, and its first documents."""
 
@@ -51,5 +70,6 @@ class AddedView(View, frozen=True, kw_only=True):
     connector: str
     keys: dict[str, Any]
     why: str
+    facts: dict[str, Any]
     samples: list[SampleView]
     is_written: bool

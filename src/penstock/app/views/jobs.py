@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.app.views.view import Hidden, Time, View
+from penstock.app.views.view import Content, ContentKey, Hidden, Time, View
 
 if TYPE_CHECKING:
     from penstock.gates.budget import BudgetUsage
@@ -24,7 +24,7 @@ class JobView(View, frozen=True, kw_only=True):
     source: str
     stage: str
     unit: str
-    key: str
+    key: ContentKey[str]
     state: str
     attempt: int
     tries: int
@@ -33,7 +33,7 @@ class JobView(View, frozen=True, kw_only=True):
     worker: str | None
     at: Time
     due_at: Time | None
-    error: str | None
+    error: Content[str | None]
     kind: str | None = msgspec.field(name="error_kind")
 
 
@@ -72,8 +72,8 @@ class JobDetail(JobView, frozen=True, kw_only=True):
     """One job in full. `terms` is None if its source or step no longer exists."""
 
     parent_id: int | None = msgspec.field(name="parent")
-    item: str | None
-    traceback: str
+    item: Content[str | None]
+    traceback: Content[str]
     terms: TermsView | None
 
 
@@ -85,14 +85,14 @@ class AttemptView(View, frozen=True, kw_only=True):
     started_at: Time
     ended_at: Time | None
     outcome: str
-    detail: str
+    detail: Content[str]
 
 
 class FetchedView(View, frozen=True, kw_only=True):
     """A page that a job fetched."""
 
     id: int = msgspec.field(name="snapshot")
-    url: str
+    url: ContentKey[str]
     status: int
     fetched_at: Time
     hash: str
@@ -110,7 +110,7 @@ class RecordKey(View, frozen=True, kw_only=True):
     """A record that a job has written."""
 
     collection: str
-    key: str
+    key: ContentKey[str]
 
 
 class JobTimeline(View, frozen=True, kw_only=True):

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.views.view import Time, View
+from penstock.app.views.view import Content, Time, View
 
 if TYPE_CHECKING:
     from penstock.store.rows import EventRow
+
+
+OF_PEOPLE = ("cli", "python", "api", "dashboard", "schedule")
 
 
 class EventView(View, frozen=True, kw_only=True):
@@ -28,10 +31,14 @@ class EventView(View, frozen=True, kw_only=True):
     job_id: int | None = msgspec.field(name="job")
     attempt: int | None
     actor: str
-    detail: str
+    detail: Content[str]
     worker: str | None
-    data: dict[str, Any]
+    data: Content[dict[str, Any]]
     origin: str | None
+
+    def may_quote(self) -> bool:
+        """What people did carries their own words."""
+        return self.worker is not None or self.origin not in OF_PEOPLE
 
 
 def event_view(row: EventRow) -> EventView:

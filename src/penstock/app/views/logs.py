@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.app.views.view import View
+from penstock.app.views.view import Content, View
 
 if TYPE_CHECKING:
     from penstock.store.logs import LogRow
@@ -22,7 +22,7 @@ class LogLineView(View, frozen=True, kw_only=True):
     job_id: int = msgspec.field(name="job")
     attempt: int
     level: str
-    text: str
+    text: Content[str]
 
 
 def log_line_view(row: LogRow) -> LogLineView:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.app.views.view import Time, View
+from penstock.app.views.view import Content, Time, View
 from penstock.errors import Remedy
 
 if TYPE_CHECKING:
     from penstock.outlook.outlook import Outlook
     from penstock.outlook.seen_gates import GateSeen
+
+
+# Gates whose reason may be the error of a job.
+QUOTING = ("breaker", "degraded", "job", "run")
 
 
 class GateView(View, frozen=True, kw_only=True):
@@ -24,11 +28,14 @@ class GateView(View, frozen=True, kw_only=True):
     name: str = msgspec.field(name="gate")
     is_open: bool
     passes: bool
-    by: str
+    by: Content[str]
     since: Time | None
     opens_at: Time | None
     command: str | None
     remedy: Remedy | None
+
+    def may_quote(self) -> bool:
+        return self.name in QUOTING
 
 
 class Explanation(View, frozen=True, kw_only=True):
@@ -69,13 +76,16 @@ class SourceOutlook(View, frozen=True, kw_only=True):
     would_start: bool
     stands: str
     gate: str | None
-    by: str
+    by: Content[str]
     since: Time | None
     opens_at: Time | None
     command: str | None
     remedy: Remedy | None
     gates: list[GateView]
     stops: list[GateView]
+
+    def may_quote(self) -> bool:
+        return self.gate in QUOTING
 
     def stop(self, name: str) -> GateView | None:
         """The stop of this name, if it is one."""

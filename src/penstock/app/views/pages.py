@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.app.views.view import Hidden, Time, View
+from penstock.app.views.view import Content, ContentKey, Hidden, Time, View
 
 if TYPE_CHECKING:
     from penstock.http.response import Response
@@ -22,15 +22,15 @@ class SnapshotView(View, frozen=True, kw_only=True):
     """A page as it was fetched, without its body: `pages.read` has that."""
 
     id: int = msgspec.field(name="snapshot")
-    url: str
+    url: ContentKey[str]
     status: int
-    headers: dict[str, str]
+    headers: Content[dict[str, str]]
     fetched_at: Time
     hash: str
     segment: Hidden[str]
     offset: Hidden[int]
     length: Hidden[int]
-    final_url: str
+    final_url: ContentKey[str]
     job_id: int = msgspec.field(name="job")
     run_id: int = msgspec.field(name="run")
 

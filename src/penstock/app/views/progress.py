@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from penstock.app.views.runs import counts_of, seconds_of
-from penstock.app.views.view import View
+from penstock.app.views.view import Content, View
 from penstock.jobs.windows import expected_units
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class RunReport(View, frozen=True):
     seconds: float
     counts: dict[str, int]
     # Why it ended as it did; of a probe, its verdict.
-    end_reason: str = ""
+    end_reason: Content[str] = ""
     # Of a backfill that goes on: how many units it will have when all are planned; 0 if nobody knows.
     expected: int = 0
     requests: int = 0

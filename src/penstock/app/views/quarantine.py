@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.views.view import Hidden, Time, View
+from penstock.app.views.view import Content, ContentKey, Hidden, Time, View
 
 if TYPE_CHECKING:
     from penstock.store.entries import CauseRow, EntryRow
@@ -55,14 +55,14 @@ class EntryView(View, frozen=True, kw_only=True):
     source: str
     stage: str
     unit: str
-    key: str
+    key: ContentKey[str]
     kind: str
-    cause: str
-    error: str
-    traceback: str | msgspec.UnsetType = msgspec.UNSET
-    item: Any = msgspec.UNSET
+    cause: Content[str]
+    error: Content[str]
+    traceback: Content[str | msgspec.UnsetType] = msgspec.UNSET
+    item: Content[Any] = msgspec.UNSET
     snapshot: int | None
-    url: str | None
+    url: ContentKey[str | None]
     attempt: int
     tries: int
     deaths: int
@@ -76,14 +76,14 @@ class EntryView(View, frozen=True, kw_only=True):
     closed_by_job_id: int | None = msgspec.field(name="closed_by_job")
     notes: tuple[NoteView, ...]
     status: Hidden[int | None]
-    item_text: Hidden[str | None] = None
+    item_text: Content[Hidden[str | None]] = None
 
 
 class CauseView(View, frozen=True, kw_only=True):
     """A cause that several failures share. An escalated one is not retried automatically."""
 
     source: str
-    cause: str
+    cause: Content[str]
     failures: int
     pipeline_version: str
     first_at: Time
@@ -99,12 +99,12 @@ class GroupView(View, frozen=True, kw_only=True):
 
     source: str
     kind: str
-    cause: str
+    cause: Content[str]
     jobs: int
     first_at: Time
     last_at: Time
     escalated_at: Time | None
-    error: str
+    error: Content[str]
     job_id: int = msgspec.field(name="job")
 
 

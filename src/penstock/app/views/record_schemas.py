@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from penstock.app.views.view import View
+from penstock.app.views.view import Content, ContentKey, View
 
 
 class MisfitView(View, frozen=True, kw_only=True):
     """A record that does not fit the schema of its collection; `problem` begins with the path of a field."""
 
-    key: str
+    key: ContentKey[str]
     source: str
     run: int
-    problem: str
+    problem: Content[str]
 
 
 class SchemaCheckView(View, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.app.views.view import Hidden, Time, View
+from penstock.app.views.view import Content, ContentKey, Hidden, Time, View
 
 if TYPE_CHECKING:
     from penstock.store.reject_rows import RejectRow
@@ -35,14 +35,14 @@ class RejectView(View, frozen=True, kw_only=True):
     run_id: int = msgspec.field(name="run")
     job_id: int = msgspec.field(name="job")
     stage: str
-    key: str
+    key: ContentKey[str]
     code: str
-    reason: str
+    reason: Content[str]
     score: float | None
     snapshot_id: int | None = msgspec.field(name="snapshot")
     at: Time
     redriven_run_id: int | None = msgspec.field(name="redriven_run")
-    item: str | msgspec.UnsetType = msgspec.UNSET
+    item: Content[str | msgspec.UnsetType] = msgspec.UNSET
 
 
 class RedriveView(View, frozen=True, kw_only=True):

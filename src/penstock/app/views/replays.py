@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.app.views.runs import RunView, run_view
-from penstock.app.views.view import Hidden, View
+from penstock.app.views.view import Content, ContentKey, Hidden, View
 from penstock.jobs.diff import NOTHING, FieldChange, shown_path
 
 if TYPE_CHECKING:
@@ -43,15 +43,15 @@ class FieldView(View, frozen=True, kw_only=True):
 
     field: str
     path: list[str | int]
-    before: Any = msgspec.UNSET
-    after: Any = msgspec.UNSET
+    before: Content[Any] = msgspec.UNSET
+    after: Content[Any] = msgspec.UNSET
 
 
 class ChangeView(View, frozen=True, kw_only=True):
     """What would become of one record; `left_alone` says why nothing would, unless it is forced."""
 
     collection: str
-    key: str
+    key: ContentKey[str]
     kind: str
     left_alone: str | None
     score_before: float | None
@@ -94,7 +94,7 @@ class OnlyView(View, frozen=True, kw_only=True):
     """How much was rejected on one side only, and the first of it."""
 
     count: int
-    first: list[dict[str, str]]
+    first: Content[list[dict[str, str]]]
 
 
 class RejectsShiftView(View, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class LaterView(View, frozen=True, kw_only=True):
     """A record that a later run has changed."""
 
     collection: str
-    key: str
+    key: ContentKey[str]
     run: int
 
 

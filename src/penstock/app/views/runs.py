@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.views.view import Hidden, Time, View
+from penstock.app.views.view import Content, Hidden, Time, View
 from penstock.errors import PenstockError, Refused
 from penstock.jobs.run import RunOptions
 from penstock.jobs.run_sums import CandidateSum, PageSum, RunSums
@@ -76,7 +76,7 @@ class RunView(View, frozen=True, kw_only=True):
     of_run_id: int | None = msgspec.field(name="of_run")
     seconds: float
     counts: dict[str, int]
-    end_reason: str
+    end_reason: Content[str]
     actor: str
     reason: str
     pipeline_version: str
@@ -176,11 +176,11 @@ class StageView(View, frozen=True, kw_only=True):
 class CauseView(View, frozen=True, kw_only=True):
     """One cause for which jobs of a run are in quarantine, and the first of them."""
 
-    cause: str
+    cause: Content[str]
     jobs: int
     job_id: int
     kind: str
-    error: str
+    error: Content[str]
 
 
 class LinkView(View, frozen=True, kw_only=True):

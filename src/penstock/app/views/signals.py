@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.views.view import Time, View
+from penstock.app.views.view import Content, ContentKey, Time, View
 
 if TYPE_CHECKING:
     from penstock.store.deliveries import DeliveryRow, StandingRow
@@ -27,7 +27,7 @@ class RaisedView(View, frozen=True, kw_only=True):
     id: int = msgspec.field(name="signal")
     name: str
     source: str | None
-    key: str | None
+    key: ContentKey[str | None]
     is_new: bool
     waiting: tuple[WaitingView, ...]
 
@@ -53,8 +53,8 @@ class SignalView(View, frozen=True, kw_only=True):
     run_id: int | None = msgspec.field(name="run")
     at: Time
     actor: str
-    key: str | None
-    data: Any
+    key: ContentKey[str | None]
+    data: Content[Any]
     deliveries: tuple[SignalDeliveryView, ...]
 
 

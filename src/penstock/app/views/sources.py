@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.app.views.breakers import BreakerView
 from penstock.app.views.budgets import ExhaustedBudgetView
-from penstock.app.views.view import Hidden, Time, View
+from penstock.app.views.view import Content, Hidden, Time, View
 
 if TYPE_CHECKING:
     from penstock.store.promises import BreachRow
@@ -53,7 +53,7 @@ class SourceView(View, frozen=True, kw_only=True):
     waiting: int
     quarantined: int
     degraded_at: Time | None
-    degraded_reason: str
+    degraded_reason: Content[str]
     bad_runs: int
     good_probes: int
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.app.views.replays import ChangeView, TotalsView, change_view, totals_view
-from penstock.app.views.view import View
+from penstock.app.views.view import Content, ContentKey, View
 
 if TYPE_CHECKING:
     from penstock.engine.dry_run import Tried
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class TriedPageView(View, frozen=True, kw_only=True):
     """A page that a step asked for; it has no status if no answer came."""
 
-    url: str
+    url: ContentKey[str]
     status: int | None
     bytes: int
     is_from_snapshot: bool
@@ -27,18 +27,18 @@ class TriedJobView(View, frozen=True, kw_only=True):
     """A job and what it came to, in the words that its run would have for it."""
 
     stage: str
-    key: str
+    key: ContentKey[str]
     state: str
-    reason: str
+    reason: Content[str]
     kind: str
-    traceback: str
+    traceback: Content[str]
 
 
 class RejectionView(View, frozen=True, kw_only=True):
     """What a step would reject, and why."""
 
     code: str
-    reason: str
+    reason: Content[str]
     score: float | None
 
 
@@ -50,14 +50,14 @@ class TriedView(View, frozen=True, kw_only=True):
 
     source: str
     stage: str = msgspec.field(name="step")
-    item: Any
+    item: Content[Any]
     pages: list[TriedPageView]
     jobs: list[TriedJobView]
     changes: list[ChangeView]
     totals: TotalsView
     rejections: list[RejectionView] = msgspec.field(name="rejected")
-    enqueued: dict[str, list[str]] = msgspec.field(name="would_enqueue")
-    notes: list[str]
+    enqueued: Content[dict[str, list[str]]] = msgspec.field(name="would_enqueue")
+    notes: Content[list[str]]
     signals: list[str]
     is_cut: bool
 

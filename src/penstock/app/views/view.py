@@ -17,6 +17,11 @@ Time = Annotated[float, _TIME]
 Kind = TypeVar("Kind")
 # What front ends need to phrase something, and programs that read JSON are not shown.
 Hidden = Annotated[Kind, _HIDDEN]
+_KEY, _TEXT = msgspec.Meta(extra={"content": "key"}), msgspec.Meta(extra={"content": "text"})
+# What a source brought: the key or address of an item, and texts that may quote it. Of a private source,
+# the first is shown as a hash and the second not at all; see app/privacy.py.
+ContentKey = Annotated[Kind, _KEY]
+Content = Annotated[Kind, _TEXT]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +31,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     `id: int = msgspec.field(name="run")`. One that is there only sometimes is
     `| msgspec.UnsetType = msgspec.UNSET`.
     """
+
+    def may_quote(self) -> bool:
+        """Whether its texts may quote what a source brought."""
+        return True
 
     def as_json(self) -> dict[str, Any]:
         """Its fields under their JSON names, in their order, with times as text."""
@@ -47,6 +56,31 @@ def _json_fields(kind: type[View]) -> list[tuple[str, str, Callable[[Any], Any]]
         for name, encoded in names
         if not _has(hints[name], _HIDDEN)
     ]
+
+
+@cache
+def content_of(kind: type[View]) -> dict[str, str]:
+    """The fields that hold content (`key`, `text`), and those that hold views which may (`views`)."""
+    found = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if _has(hint, _KEY) or _has(hint, _TEXT):
+            found[name] = "key" if _has(hint, _KEY) else "text"
+        elif any(content_of(inner) for inner in _views_in(hint)):
+            found[name] = "views"
+    return found
+
+
+@cache
+def source_field(kind: type[View]) -> str:
+    """The field that names the source of a view; empty if none does."""
+    names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+    return dict(names).get("source", "")
+
+
+def _views_in(hint: Any) -> list[type[View]]:
+    if isinstance(hint, type) and issubclass(hint, View):
+        return [hint]
+    return [each for inner in getattr(hint, "__args__", ()) for each in _views_in(inner)]
 
 
 def _shape_of(hint: Any) -> Callable[[Any], Any]:

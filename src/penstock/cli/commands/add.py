@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli import exits
+from penstock.cli.commands.probe import tell_facts, tell_samples
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.errors import ConfigError, Refused, UsageError
 
@@ -114,9 +115,7 @@ def _tell(found: AddedView, out: Output) -> None:
     out.line(f"{found.source}: {found.why}, read by the connector {found.connector}")
     for key, value in found.keys.items():
         out.line(f"  {key}: {value if isinstance(value, str) else out.as_json(value)}")
+    tell_facts(found.facts, out)
     out.line()
-    out.line("What would come:")
-    for each in found.samples:
-        out.line(f"  {each.key}  {each.title}")
-        out.line(f"      {each.text}")
+    tell_samples(found.samples, out)
     out.line()

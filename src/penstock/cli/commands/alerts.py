@@ -12,6 +12,7 @@ from penstock.cli.parser import (
     add_command,
     add_json,
     add_limit,
+    add_private,
     add_reason,
     add_verb,
     whole_number,
@@ -72,6 +73,7 @@ def register(commands: Commands) -> None:
         verbs, "show", "one alert with its evidence", SHOW, "  penstock alerts show 12"
     )
     _add_alert(showing, show)
+    add_private(showing)
     add_json(showing)
     acking = add_verb(verbs, "ack", "acknowledge one", ACK, "  penstock alerts ack 12")
     _add_act(acking, acknowledge)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.commands.checkpoints import cursor_words
 from penstock.cli.confirmation import add_yes, confirm
-from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_private,
+    add_reason,
+    whole_number,
+)
 from penstock.cli.render.wording import count
 
 if TYPE_CHECKING:
@@ -54,6 +61,7 @@ def register(commands: Commands) -> None:
         action="store_true",
         help="allow while a run is active, forwards, or to an empty cursor",
     )
+    add_private(rewind)
     add_json(rewind)
     add_yes(rewind)
     add_reason(rewind)

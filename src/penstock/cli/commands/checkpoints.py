@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.parser import Commands, add_command, add_json, add_limit
+from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_private
 from penstock.cli.render.tables import column, key_column, text, whole
 from penstock.cli.render.wording import Shortened, local_time, shortened
 
@@ -39,6 +39,7 @@ def register(commands: Commands) -> None:
         "--history", metavar="PARTITION", help="moves of this partition's checkpoint"
     )
     add_limit(parser, 50, "moves of the history")
+    add_private(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

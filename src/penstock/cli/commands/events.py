@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_private,
+    whole_number,
+)
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import column, text, whole
 from penstock.cli.render.wording import local_time, shortened
@@ -55,6 +62,7 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--follow", action="store_true", help="continue until Ctrl-C")
     add_limit(parser, 50, "events")
+    add_private(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

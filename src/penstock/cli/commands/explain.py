@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.commands.schedules import outside_words
-from penstock.cli.parser import Commands, add_command, add_json, whole_number
+from penstock.cli.parser import Commands, add_command, add_json, add_private, whole_number
 from penstock.cli.render.job_terms import terms_fields
 from penstock.cli.render.output import Output
 from penstock.cli.render.queues import Queue
@@ -59,6 +59,7 @@ def register(commands: Commands) -> None:
         "--run", dest="run_id", type=whole_number, metavar="RUN", help="this run's next job"
     )
     parser.add_argument("--job", dest="job_id", type=whole_number, metavar="JOB", help="this job")
+    add_private(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_private,
+    whole_number,
+)
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import column, whole
 from penstock.cli.render.wording import local_time, shortened, shortened_inside, until
@@ -44,6 +51,7 @@ def register(commands: Commands) -> None:
         help="only in this state; repeatable",
     )
     add_limit(parser, 50, "jobs")
+    add_private(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

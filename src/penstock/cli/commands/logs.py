@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_private,
+    whole_number,
+)
 from penstock.cli.render.wording import local_time
 from penstock.errors import UsageError
 
@@ -34,6 +41,7 @@ def register(commands: Commands) -> None:
         "--follow", action="store_true", help="continue until it has ended, or Ctrl-C"
     )
     add_limit(parser, 500, "lines")
+    add_private(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -12,6 +12,7 @@ from penstock.cli.parser import (
     add_command,
     add_json,
     add_limit,
+    add_private,
     add_reason,
     add_verb,
     whole_number,
@@ -76,10 +77,12 @@ def register(commands: Commands) -> None:
     _add_filters(listing)
     _add_closed(listing)
     add_limit(listing, SHOWN, "entries")
+    add_private(listing)
     add_json(listing)
     listing.set_defaults(run=list_entries)
     showing = add_verb(verbs, "show", "show one entry", SHOW, "  penstock quarantine show 345")
     showing.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
+    add_private(showing)
     add_json(showing)
     showing.set_defaults(run=show)
     for verb, summary, description, run in (

@@ -11,6 +11,7 @@ from penstock.cli.parser import (
     add_command,
     add_json,
     add_limit,
+    add_private,
     add_reason,
     add_verb,
     whole_number,
@@ -50,10 +51,12 @@ def register(commands: Commands) -> None:
     _add_filters(listing)
     listing.add_argument("--open", action="store_true", help="only those not redriven yet")
     add_limit(listing, 50, "rejects")
+    add_private(listing)
     add_json(listing)
     listing.set_defaults(run=tell)
     showing = add_verb(verbs, "show", "show one reject", SHOW, "  penstock rejects show 7")
     showing.add_argument("reject_id", type=whole_number, metavar="REJECT", help="the reject")
+    add_private(showing)
     add_json(showing)
     showing.set_defaults(run=show)
     driving = add_verb(

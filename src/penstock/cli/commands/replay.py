@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli import exits
 from penstock.cli.confirmation import add_yes, confirm
-from penstock.cli.parser import Commands, add_command, add_reason, whole_number
+from penstock.cli.parser import Commands, add_command, add_private, add_reason, whole_number
 from penstock.cli.render.wording import count
 from penstock.errors import Refused, UsageError
 
@@ -65,6 +65,7 @@ def register(commands: Commands) -> None:
         metavar="N",
         help=f"at most N records (as a table {SHOWN}, as HTML {SHOWN_HTML:,}, as JSON all)",
     )
+    add_private(parser)
     add_reason(parser)
     add_yes(parser)
     parser.set_defaults(run=run)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, whole_number
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_private,
+    whole_number,
+)
 from penstock.cli.render.run_words import kind_of
 from penstock.cli.render.tables import key_column, whole
 from penstock.cli.render.wording import duration, local_time
@@ -48,6 +55,7 @@ def register(commands: Commands) -> None:
     parser.add_argument("--source", metavar="SOURCE", help="only this source's")
     parser.add_argument("--active", action="store_true", help="only those that have not ended")
     add_limit(parser, 20, "runs")
+    add_private(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

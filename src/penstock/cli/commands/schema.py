@@ -6,7 +6,14 @@ import argparse
 from pathlib import Path
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_verb
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_private,
+    add_verb,
+)
 from penstock.cli.render.tables import column, key_column, text
 from penstock.cli.render.wording import count
 from penstock.errors import UsageError
@@ -42,6 +49,7 @@ def register(commands: Commands) -> None:
         "--schema", type=Path, metavar="FILE", help="a JSON Schema (the configured)"
     )
     add_limit(checking, SHOWN, "records that do not fit")
+    add_private(checking)
     add_json(checking)
     checking.set_defaults(run=check)
 

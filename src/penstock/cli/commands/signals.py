@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.parser import Commands, add_command, add_json, add_limit
+from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_private
 from penstock.cli.render.tables import column, key_column, text, whole
 from penstock.cli.render.wording import local_time, shortened
 from penstock.errors import UsageError
@@ -47,6 +47,7 @@ def register(commands: Commands) -> None:
     listing = add_command(commands, "signals", LIST, LIST_EXAMPLES)
     listing.add_argument("--name", metavar="NAME", help="only those of this name")
     add_limit(listing, SHOWN, "signals")
+    add_private(listing)
     add_json(listing)
     listing.set_defaults(run=show)
 

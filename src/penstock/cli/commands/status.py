@@ -10,7 +10,7 @@ from penstock.cli.commands.budget import exhausted_words
 from penstock.cli.commands.cadence import class_words
 from penstock.cli.commands.schedules import outside_words
 from penstock.cli.commands.workers import not_loaded_words, scheduler_words, stale_words
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_command, add_json, add_private
 from penstock.cli.remedies import command_of
 from penstock.cli.render.output import Output
 from penstock.cli.render.run_words import kind_of
@@ -36,6 +36,7 @@ EXAMPLES = """\
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "status", DESCRIPTION, EXAMPLES)
+    add_private(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli import exits
-from penstock.cli.parser import Commands, add_command, add_json
+from penstock.cli.parser import Commands, add_command, add_json, add_private
 from penstock.cli.render.tables import column
 from penstock.cli.render.wording import count, shortened, shortened_inside
 from penstock.errors import UsageError
@@ -43,6 +43,7 @@ def register(commands: Commands) -> None:
         action="store_true",
         help="no timeouts: for breakpoint() in a step, which stops here in this terminal",
     )
+    add_private(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 

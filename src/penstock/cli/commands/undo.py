@@ -6,7 +6,15 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.confirmation import add_yes, confirm
-from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_reason, whole_number
+from penstock.cli.parser import (
+    Commands,
+    add_command,
+    add_json,
+    add_limit,
+    add_private,
+    add_reason,
+    whole_number,
+)
 from penstock.cli.render.tables import key_column, whole
 from penstock.cli.render.wording import count
 
@@ -30,6 +38,7 @@ def register(commands: Commands) -> None:
     parser.add_argument("run_id", type=whole_number, metavar="RUN", help="the run")
     parser.add_argument("--dry-run", action="store_true", help="only print what it would do")
     add_limit(parser, SHOWN, "records shown")
+    add_private(parser)
     add_json(parser)
     add_reason(parser)
     add_yes(parser)

@@ -5,7 +5,7 @@ Out:   what came of each job, and what would be saved beside the records that ar
 Never: a row, a snapshot, a place in a rate or a budget. Pages that would be enqueued are named only.
 """
 
-from penstock.engine.dry_run.runner import sample_source, try_page
+from penstock.engine.dry_run.runner import probe_source, try_page
 from penstock.engine.dry_run.tried import Tried
 
-__all__ = ["Tried", "sample_source", "try_page"]
+__all__ = ["Tried", "probe_source", "try_page"]

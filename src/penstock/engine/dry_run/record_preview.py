@@ -30,6 +30,10 @@ class RecordPreview:
         """One for each record that was saved, also where that changes nothing."""
         return list(self._changed.values())
 
+    @property
+    def count(self) -> int:
+        return len(self._saved)
+
     def saved(self) -> list[dict[str, Any]]:
         """The data of each record as it would be."""
         return [msgspec.json.decode(data) for data, _ in self._saved.values()]

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock.clock import SyncedClock
+from penstock.connectors.graphs import probe_graph
 from penstock.engine.dry_run.record_preview import RecordPreview
 from penstock.engine.dry_run.services import DryServices, open_fetcher
 from penstock.engine.dry_run.start import Start, known_id, start_of
@@ -31,6 +32,8 @@ from penstock.project import Project
 from penstock.settings import SourceSettings
 
 MOST_JOBS = 1000
+# So many jobs are performed for each record that a sample shall have.
+SAMPLED_JOBS = 5
 
 
 def try_page(
@@ -75,8 +78,11 @@ def try_page(
     return asyncio.run(run())
 
 
-def sample_source(project: Project, name: str, pages: int, network: Network | None = None) -> Tried:
-    """Begin a run of a source and perform its first pages, without writing anything."""
+def probe_source(project: Project, name: str, pages: int, network: Network | None = None) -> Tried:
+    """Ask the connector of a source about its place, begin a run, and perform its first pages.
+
+    Nothing is written. What the connector says is in `facts`; if it fails, nothing else is tried.
+    """
     source = project.source(name)
     graph = project.graph(source)
     [first, *_] = graph.stages
@@ -88,11 +94,17 @@ def sample_source(project: Project, name: str, pages: int, network: Network | No
         fetcher, threads = open_fetcher(project, clock, network), Threads(1)
         browsers = Browsers()
         renderer = Renderer(fetcher, browsers, clock)
-        services = DryServices(project, source, tried, fetcher, is_offline=False, renderer=renderer)
+        services = DryServices(
+            project, source, tried, fetcher, is_offline=False, has_cursors=False, renderer=renderer
+        )
         performer = Performer(clock=clock, services=services, threads=threads)
+        parts = (tried, services, performer, True, options)
         try:
-            dry_run = DryRun(project, source, graph, tried, services, performer, True, options)
-            await dry_run.perform_first(NewJob(first.name, "root", b"null"), pages)
+            if source.connector:
+                asking = probe_graph(source.connector, tried.facts)
+                await DryRun(project, source, asking, *parts).perform_root()
+            if not tried.failed:
+                await DryRun(project, source, graph, *parts).perform_first(pages)
         finally:
             browsers.close()
             await fetcher.close()
@@ -136,12 +148,22 @@ class DryRun:
         for change in changes:
             self._tried.totals.count(change)
 
-    async def perform_first(self, root: NewJob, pages: int) -> None:
-        """What begins a run, and the first pages that it finds."""
-        found = await self._perform(root, 1)
-        for number, job in enumerate(found[:pages], 2):
-            for child in await self._perform(job, number):
-                self._tried.enqueued.setdefault(child.stage, []).append(child.key)
+    async def perform_root(self) -> list[NewJob]:
+        """What begins a run."""
+        return await self._perform(NewJob(self._graph.stages[0].name, "root", b"null"), 1)
+
+    async def perform_first(self, pages: int) -> None:
+        """What begins a run, and of what it finds so much that this many records would be saved."""
+        queue = deque(await self.perform_root())
+        performed = 0
+        while queue and performed < pages * SAMPLED_JOBS:
+            if self._preview.count >= pages or len(self._tried.failed) >= pages:
+                break
+            performed += 1
+            # What a page leads to comes before the next page: with documents of its own, it has records.
+            queue.extendleft(reversed(await self._perform(queue.popleft(), performed + 1)))
+        for job in queue:
+            self._tried.enqueued.setdefault(job.stage, []).append(job.key)
         self._tried.saved = self._preview.saved()
 
     async def _perform_each(self, start: Start) -> None:

@@ -41,6 +41,7 @@ class DryServices:
         *,
         is_offline: bool,
         renderer: Renderer | None = None,
+        has_cursors: bool = True,
     ) -> None:
         self._project = project
         self._source = source
@@ -48,6 +49,7 @@ class DryServices:
         self._fetcher = fetcher
         self._is_offline = is_offline
         self._renderer = renderer
+        self._has_cursors = has_cursors
         self._flushed = Effects()
 
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
@@ -112,6 +114,9 @@ class DryServices:
         return []
 
     async def cursors(self, job: Claimed) -> dict[str, Any]:
+        """Where the source has come to; nowhere, in a dry run that begins at the beginning."""
+        if not self._has_cursors:
+            return {}
         return self._project.connection.checkpoints.cursors(job.source_id)
 
 

@@ -1,13 +1,10 @@
-"""What is written of a private source: addresses, paths and keys as hashes, which show no content.
-
-The same text has the same hash within a source, so that causes can still be told apart and counted.
-"""
+"""What is written of a private source: addresses, paths and keys as hashes, which show no content."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 
+from penstock.private_words import hashed
 from penstock.settings.secrets import Masker
 
 # An address or a path, up to white space or what ends one in a sentence. Linear: nothing repeats inside.
@@ -41,6 +38,4 @@ class PrivateMasker(Masker):
         return _PLACE.sub(lambda found: self._hash(found[0]), text)
 
     def _hash(self, text: str) -> str:
-        digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6)
-        digest.update(self._source.encode())
-        return f"#{digest.hexdigest()}"
+        return hashed(text, self._source)
