@@ -208,7 +208,7 @@ def test_a_package_adds_a_connector_that_passes_the_suite(tmp_path: Path) -> Non
         text=True,
     )
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    assert "14 passed" in tested.stdout
+    assert "15 passed" in tested.stdout
     listed = subprocess.run(
         [sys.executable, "-m", "penstock", "connectors", "list", "--json"],
         env=environ,

@@ -10,7 +10,7 @@ import pytest
 from penstock.connectors.files import connector, reading
 from penstock.connectors.files.walk import Symlinks
 from penstock.testing import VirtualClock
-from penstock.testing.connectors import ConnectorSuite, Place, Trial
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 from tests.connectors.folder_place import FolderPlace
 
 watched: list[FolderPlace] = []
@@ -40,7 +40,7 @@ class TestFiles(ConnectorSuite):
 @pytest.mark.torture
 class TestManyFiles(TestFiles):
     many = 25_000
-    writes = 60
+    writes = ALL_WRITES
 
 
 def trial_of(folder: Path, **keys: object) -> Trial:

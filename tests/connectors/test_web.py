@@ -12,7 +12,7 @@ import pytest
 
 from penstock.connectors.web.links import Reach, canonical, trap_of
 from penstock.testing import RawResponse, Request, answer
-from penstock.testing.connectors import ConnectorSuite, Place, Trial
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 
 SITE = "https://shop.example"
 
@@ -83,7 +83,7 @@ class TestBySitemap(ConnectorSuite):
 class TestManyPages(ConnectorSuite):
     place = SitemapPlace
     many = 25_000
-    writes = 60
+    writes = ALL_WRITES
 
 
 class TestByLinks(ConnectorSuite):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.gates.capacity import Capacity
-from penstock.jobs.effects import Announced, Effects, Extracted
+from penstock.jobs.effects import Announced, Effects, Extracted, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.pages import URL_BYTES, PageRow
@@ -286,3 +286,19 @@ def test_pages_are_known_by_address_listed_in_order_and_dropped_when_they_are_go
     assert [each.url for each in pages.after(source, "", 10)] == sorted(
         set(urls) - {urls[1]}, key=str.encode
     )
+
+
+def test_page_of_a_deletion_that_was_undone_is_known_again(world: World) -> None:
+    first = a_page(world)
+    there = Save("notes", "a", b'{"text":"hi"}', None, "replace", 7)
+    keep(world, first, 7, done(first, effects=Effects(saves=[there], extracted=[extracted()])))
+    second = a_page(world, "second")
+    gone = Save("notes", "a", b'{"deleted":true,"key":"a"}', None, "replace")
+    world.turn("w", done(second, effects=Effects(saves=[gone], gone=[URL])))
+    assert known(world) is None
+
+    undo = world.store.undos.begin(second.run_id, "ann", "")
+    assert world.store.undos.undo(second.run_id, undo).changed == 1
+
+    page = page_of(world)
+    assert (page.done_hash, page.done_version, page.done_run_id) == ("hash7", "", undo)

@@ -95,8 +95,8 @@ def add(
 
 def _probed(file: Path, name: str, network: Network | None) -> ProbeView:
     """What would come; refused if that is nothing."""
-    from penstock.app.source_probe import probe
     from penstock.app.project import Project
+    from penstock.app.source_probe import probe
 
     with Project(load_settings(file)) as project:
         found = probe(project, name, network=network)

@@ -16,6 +16,8 @@ from penstock.store.noun import Noun
 from penstock.store.record_rows import Present, Where, read_present, write_records
 
 PAGE = 500
+# As a connector writes it; see docs/connectors.
+_TOMBSTONE = '"deleted":true'
 UNDO_STAGE = "(undo)"
 
 # `lost`: the version before the run is older than retention keeps them.
@@ -46,6 +48,11 @@ class UndoChange(msgspec.Struct, array_like=True, frozen=True):
     @property
     def where(self) -> Where:
         return self.collection, self.key
+
+    @property
+    def was_tombstone(self) -> bool:
+        """Whether the run has left a tombstone, whose page is forgotten since."""
+        return _TOMBSTONE in self.data.replace(" ", "")
 
     @property
     def kind(self) -> UndoKind:
@@ -182,6 +189,7 @@ class Undos(Noun):
         with self._db.writing() as now:
             ledger = Ledger(self._db, now)
             present = read_present(self._db, [change.where for change in changes])
+            again: set[tuple[int, int]] = set()
             for change in changes:
                 record = present[change.where]
                 if change.kind == "lost":
@@ -189,7 +197,12 @@ class Undos(Noun):
                 elif record.version == change.version:
                     _bring_back(change, record, undo_run_id)
                     setattr(done, change.kind, getattr(done, change.kind) + 1)
+                    if change.was_tombstone and record.snapshot_id is not None:
+                        again.add((record.source_id, record.snapshot_id))
             write_records(self._db, ledger, present)
+            if again:
+                pages = to_json(sorted(again))
+                self._db.do("know_pages_again", pages=pages, run_id=undo_run_id, now=now)
             self._db.do(
                 "count_committed", run_id=undo_run_id, now=now,
                 added=done.added, changed=done.changed, removed=done.removed,

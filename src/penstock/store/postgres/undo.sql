@@ -52,3 +52,14 @@ SELECT coalesce(json_agg(json_build_array(u.id, u.state) ORDER BY u.id DESC), '[
 -- The undos of runs that came after a run, and what each of them has undone.
 SELECT coalesce(json_agg(json_build_array(id, of_run_id)), '[]')::text FROM penstock.run
 WHERE of_run_id > %(run_id)s AND (options::json ->> 'is_undo')::boolean;
+
+-- name: know_pages_again
+-- Pages that were forgotten because they were gone, from the snapshots of records that an undo has brought back. They
+-- have no version: what is there is read again, and what is not is found to be gone again.
+INSERT INTO penstock.page (source_id, url, at, done_hash, done_snapshot_id, done_version, done_run_id, done_at)
+SELECT (p.value ->> 0)::bigint, s.url, %(now)s, s.hash, s.id, '', %(run_id)s, s.fetched_at
+FROM jsonb_array_elements(%(pages)s::jsonb) AS p (value)
+CROSS JOIN LATERAL (
+  SELECT id, url, hash, fetched_at FROM penstock.snapshot WHERE id = (p.value ->> 1)::bigint OFFSET 0
+) AS s
+ON CONFLICT (source_id, url) DO NOTHING;

@@ -48,3 +48,11 @@ SELECT json_group_array(json_array(u.id, u.state)) FROM (
 -- The undos of runs that came after a run, and what each of them has undone.
 SELECT json_group_array(json_array(id, of_run_id)) FROM run INDEXED BY run_of
 WHERE of_run_id > :run_id AND options ->> 'is_undo';
+
+-- name: know_pages_again
+-- Pages that were forgotten because they were gone, from the snapshots of records that an undo has brought back. They
+-- have no version: what is there is read again, and what is not is found to be gone again.
+INSERT INTO page (source_id, url, at, done_hash, done_snapshot_id, done_version, done_run_id, done_at)
+SELECT p.value ->> 0, s.url, :now, s.hash, s.id, '', :run_id, s.fetched_at
+FROM jsonb_each(:pages) AS p CROSS JOIN snapshot AS s ON s.id = p.value ->> 1 WHERE true
+ON CONFLICT (source_id, url) DO NOTHING;
