@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.alerting.drifts import Drifts
 from penstock.engine.leader.signals import SignalChore
 from penstock.errors import StoreError
 from penstock.jobs.effects import Effects, Raised
@@ -505,3 +506,24 @@ def test_what_is_old_is_dropped_and_numbers_are_not_given_out_again(bench: Bench
     fresh = bench.signal("go")
     assert fresh > signal_id
     assert len(bench.look()) == 1
+
+
+def test_drifts_of_sources_are_found_among_other_signals_also_by_who_comes_later(
+    world: World,
+) -> None:
+    def raised(run: int, *changes: dict[str, str]) -> None:
+        data = {"collection": "product", "changes": changes, "of_run": run}
+        world.store.signals.raise_("schema.drifted", data, actor="w", source_id=world.source())
+
+    raised(1, {"field": "price", "what": "type", "before": "number", "now": "string"})
+    world.store.signals.raise_("go", {}, actor="ann")
+    watching = Drifts(world.store)
+    [first] = watching.by_source()["acme.com"]
+    assert (first.collection, first.new) == ("product", ())
+    assert first.changed == ("price was number and is string",)
+    assert len(watching.by_source()["acme.com"]) == 1
+
+    raised(2, {"field": "color", "what": "new", "now": "string"})
+    for drifts in (watching, Drifts(world.store)):
+        found = drifts.by_source()["acme.com"]
+        assert [each.new for each in found] == [(), ("color is new (string)",)]

@@ -13,6 +13,7 @@ from penstock.alerts.history import (
     BreakerFacts,
     BudgetFacts,
     DeadWorker,
+    DriftFacts,
     Finding,
     GivenUp,
     History,
@@ -310,6 +311,24 @@ def test_a_breaker_is_an_alert_only_when_it_has_been_open_for_long() -> None:
     opened = found(2 * HOUR)
     assert opened is not None
     assert opened.summary == "the breaker of acme.com has been open for 2 h: 12 of 20 failed"
+
+
+def test_changed_fields_are_an_alert_for_a_day_and_new_ones_only_where_that_is_wanted() -> None:
+    def found(age: float, **by: Any) -> Finding | None:
+        drift = DriftFacts(
+            collection="product", run=7, at=NOW - age, new=("color is new (string)",), **by
+        )
+        return now_finding("schema-drift", drifts=(drift,))
+
+    assert found(60.0) is None
+    changed = found(60.0, changed=("price was number and is string",))
+    assert changed is not None
+    assert changed.summary == "product, run 7: price was number and is string"
+    assert found(25 * HOUR, changed=("price was number and is string",)) is None
+    eager = thresholds_by_rule({"schema-drift": {"new_fields": True}})
+    drift = DriftFacts(collection="product", run=7, at=NOW - 60, new=("color is new (string)",))
+    [told] = judge(History(source="acme.com", drifts=(drift,)), eager, NOW).findings
+    assert told.summary == "product, run 7: color is new (string)"
 
 
 # The project.

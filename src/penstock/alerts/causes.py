@@ -15,6 +15,7 @@ BROKEN = (
     "duplicate-explosion",
     "stale-source",
     "breaker-open",
+    "schema-drift",
 )
 # What else a host raises that does not answer.
 HELD_UP = ("backlog-growth", "schedule-missed")

@@ -77,6 +77,16 @@ class BreakerFacts(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class DriftFacts(Struct, frozen=True, kw_only=True):
+    """What a run saved into a collection differs from the run before: its fields, and each in words."""
+
+    collection: str
+    run: int
+    at: float
+    new: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
 class History(Struct, frozen=True, kw_only=True):
     """What the rules see of one source.
 
@@ -93,6 +103,7 @@ class History(Struct, frozen=True, kw_only=True):
     schedules: tuple[ScheduleFacts, ...] = ()
     budgets: tuple[BudgetFacts, ...] = ()
     breakers: tuple[BreakerFacts, ...] = ()
+    drifts: tuple[DriftFacts, ...] = ()
     hosts: tuple[str, ...] = ()
     failing_hosts: tuple[str, ...] = ()
     last_good_at: float | None = None

@@ -127,6 +127,12 @@ _RULES = (
         clear_for_s=600.0,
     ),
     Rule(
+        "schema-drift",
+        "medium",
+        "Fields of the records have another type, or are empty much more often, than in the run before.",
+        "source-broke",
+    ),
+    Rule(
         "dead-workers",
         "critical",
         "Workers died, or none are alive while jobs wait.",

@@ -25,12 +25,14 @@ from penstock.settings.alert_rules import (
     BudgetRunningOut,
     FailuresInAnHour,
     ScheduleMissed,
+    SchemaDrift,
     StaleSource,
 )
 
 HOUR_S = 3600.0
 # The gap between two good runs may be this much longer than the longest one so far.
 LONGEST_GAP_FACTOR = 1.5
+MOST_FIELDS = 3
 
 
 def schedule_missed(look: Look) -> Finding | None:
@@ -228,6 +230,20 @@ def _breaker_words(breaker: BreakerFacts, now: float) -> str:
     return f"{words}: {breaker.reason}" if breaker.reason else words
 
 
+def schema_drift(look: Look) -> Finding | None:
+    by = look.by(SchemaDrift)
+    recent = [each for each in look.history.drifts if look.now - each.at < by.within_s]
+    told = [(each, each.changed + (each.new if by.new_fields else ())) for each in recent]
+    told = [(each, fields) for each, fields in told if fields]
+    if not told:
+        return None
+    newest, fields = max(told, key=lambda each: each[0].at)
+    number = Number(name="changed fields", value=len(fields), baseline=0, unit="fields")
+    rest = f" and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
+    words = f"{newest.collection}, run {newest.run}: {', '.join(fields[:MOST_FIELDS])}{rest}"
+    return look.finding("schema-drift", words, (number,), newest.at)
+
+
 RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "schedule-missed": schedule_missed,
     "failures-in-an-hour": failures_in_an_hour,
@@ -235,4 +251,5 @@ RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "stale-source": stale_source,
     "budget-running-out": budget_running_out,
     "breaker-open": breaker_open,
+    "schema-drift": schema_drift,
 }

@@ -177,6 +177,17 @@ class BreakerOpen(Thresholds, frozen=True):
     )
 
 
+class SchemaDrift(Thresholds, frozen=True):
+    """The fields of records that have a schema have changed from one run to the next."""
+
+    within_s: Annotated[Duration, about("how long after the run the alert stays open")] = field(
+        default=86_400.0, name="within"
+    )
+    new_fields: Annotated[
+        bool, about("also for a new field; else only for another type or many empty values")
+    ] = False
+
+
 class DeadWorkers(Thresholds, frozen=True):
     """Workers died, or none are left while jobs wait."""
 
@@ -227,6 +238,7 @@ THRESHOLDS: dict[str, type[Thresholds]] = {
     "stale-source": StaleSource,
     "budget-running-out": BudgetRunningOut,
     "breaker-open": BreakerOpen,
+    "schema-drift": SchemaDrift,
     "dead-workers": DeadWorkers,
     "store-full": StoreFull,
     "hook-given-up": HookGivenUp,

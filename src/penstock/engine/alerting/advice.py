@@ -22,6 +22,7 @@ SAFE: dict[str, tuple[str, ...]] = {
     "stale-source": (LOOK_AT_SOURCE, RUNS, "penstock run {}"),
     "budget-running-out": ("penstock budget", "penstock simulate"),
     "breaker-open": ("penstock breakers", LOOK_AT_SOURCE),
+    "schema-drift": ("penstock events --source {} --kind schema.drifted", PROBE, STOP),
     "dead-workers": ("penstock workers", "penstock up"),
     "store-full": ("penstock db check",),
     "hook-given-up": ("penstock hooks --undelivered",),

@@ -94,6 +94,7 @@ def history_of(store: Store, facts: Facts, source: SourceSettings, runs: ShownRu
         schedules=tuple(facts.schedules.get(source.key, ())),
         budgets=tuple(facts.budgets.get(source.key, ())),
         breakers=tuple(each for each in broken if each is not None),
+        drifts=tuple(facts.drifts.get(source.key, ())),
         hosts=hosts,
         failing_hosts=failing,
         last_good_at=watched.good_at,

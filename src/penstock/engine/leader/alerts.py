@@ -20,6 +20,7 @@ from penstock.alerts.judge import judge, judge_project
 from penstock.alerts.lifecycle import REOPEN_WITHIN_S as WATCHED_S
 from penstock.alerts.lifecycle import Memory, Standing, Step, next_step
 from penstock.alerts.rules import RULES, ByRule, thresholds_by_rule
+from penstock.engine.alerting.drifts import Drifts
 from penstock.engine.alerting.evidence import EvidenceGatherer
 from penstock.engine.alerting.facts import Facts, facts_of
 from penstock.engine.alerting.histories import (
@@ -61,6 +62,7 @@ class AlertChore:
         self._settings = project.settings
         self._gatherer = EvidenceGatherer(store, project.read_page)
         self._watch = ProjectWatch(project, store)
+        self._drifts = Drifts(store)
         self._sender = NoticeSender(project, store)
         self._hosts = {key: hosts_of(each) for key, each in project.settings.sources.items()}
         self._thresholds: dict[str, ByRule] = {}
@@ -138,7 +140,9 @@ class AlertChore:
         """Read again every few seconds: they are of all sources, and a look is at some."""
         now = self._project.clock.monotonic()
         if self._facts is None or now >= self._facts[0] + FACTS_S:
-            self._facts = (now, facts_of(self._store))
+            facts = facts_of(self._store)
+            facts.drifts = self._drifts.by_source()
+            self._facts = (now, facts)
         return self._facts[1]
 
     def _watched(self, now: float) -> dict[Place, AlertRow]:
