@@ -6,6 +6,7 @@ import json
 import re
 from datetime import datetime
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -167,6 +168,22 @@ def test_the_pages_of_a_run_are_bounded_and_it_says_so(tmp_path: Path) -> None:
     assert "there are more pages than paging.max_pages, 3" in notes(trial)
 
 
+@pytest.mark.torture
+def test_a_chain_of_ten_thousand_pages_takes_time_in_proportion_to_its_length(
+    tmp_path: Path,
+) -> None:
+    seconds = []
+    for pages in (1_000, 10_000):
+        folder = tmp_path / str(pages)
+        folder.mkdir()
+        trial = served(folder, Server(records=2 * pages), "/cursors")
+        began = process_time()
+        assert trial.run().state == "completed"
+        seconds.append(process_time() - began)
+        assert len(trial.documents()) == 2 * pages
+    assert seconds[1] < 20 * seconds[0]
+
+
 SINCE = {"param": "since", "field": "updated_at", "overlap": "1d"}
 
 
@@ -236,6 +253,9 @@ def test_a_token_is_asked_for_once_renewed_when_it_ends_or_is_refused_and_stored
     server.on_request = refuse_again
     assert trial.run("full").state == "completed"
     assert len(server.tokens) in (2, 3)
+    with trial.project() as project:
+        assert project.connection.snapshots.at(f"{SITE}/guarded") != []
+        assert project.connection.snapshots.at(f"{SITE}/token") == []
     for file in tmp_path.rglob("*"):
         if file.is_file():
             assert b"for-nobody-to-see" not in file.read_bytes(), file

@@ -23,7 +23,7 @@ USUAL = (
     "data", "items", "results", "records", "entries", "values", "value", "nodes", "edges", "hits",
     "objects", "rows", "content", "list", "resources", "elements", "docs",
 )  # fmt: skip
-_DEEPEST = 4
+_DEEPEST = 6
 _MOST_NAMES = 1000
 _REFUSED = frozenset({"UNAUTHENTICATED", "FORBIDDEN", "UNAUTHORIZED", "ACCESS_DENIED"})
 _BUSY = frozenset({"THROTTLED", "RATE_LIMITED", "RATELIMITED", "TOO_MANY_REQUESTS"})

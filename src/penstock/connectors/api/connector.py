@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,19 +74,32 @@ class Api(Connector[ApiKeys]):
         try:
             response = await self._exchange.page(ctx, paging, here, item.address)
         except FetchError as error:
-            if error.status in GONE and here.number > 1 and paging.kind in NUMBERED:
-                for checkpoint in self._ended(here):
-                    yield checkpoint
-                await ctx.commit()
-                raise Skip("it is not there: the page before it is the last") from None
-            raise
+            if error.status not in GONE or here.number == 1 or paging.kind not in NUMBERED:
+                raise
+            for checkpoint in self._ended(here):
+                yield checkpoint
+            await ctx.commit()
+            raise Skip("it is not there: the page before it is the last") from None
         page, here = await self._page(ctx, response, here)
         if not response.is_done:
-            keys = tuple(map(compile_path, self.settings.key))
-            gone = compile_path(self.settings.deleted) if self.settings.deleted else None
-            found = documents_of(page.records, page.marks, keys, gone, page.records_at)
-            for document in found:
+            for document in self._documents(page):
                 yield document
+        async for found in self._onward(ctx, page, here):
+            yield found
+        if response.is_done:
+            # What it leads to is durable before it is left alone.
+            await ctx.commit()
+            raise Unchanged("its content is the same")
+
+    def _documents(self, page: Page) -> Iterator[Document | Tombstone]:
+        keys = tuple(map(compile_path, self.settings.key))
+        gone = compile_path(self.settings.deleted) if self.settings.deleted else None
+        return documents_of(page.records, page.marks, keys, gone, page.records_at)
+
+    async def _onward(
+        self, ctx: Context, page: Page, here: Position
+    ) -> AsyncIterator[Item | Checkpoint]:
+        """Where a page leads to: further pages, or the end of the walk."""
         if self.settings.since is not None:
             here = _counted(page.records, here, self.settings.since)
         try:
@@ -95,16 +108,16 @@ class Api(Connector[ApiKeys]):
             # The records of this page are sound, even if it leads nowhere.
             await ctx.commit()
             raise
-        paging = self._paging(after[0]) if after else paging
-        for position in after:
-            yield self._item(ctx, paging, position)
         if not after and here.number >= here.up_to:
             for checkpoint in self._ended(here):
                 yield checkpoint
-        if response.is_done:
-            # What it leads to is durable before it is left alone.
-            await ctx.commit()
-            raise Unchanged("its content is the same")
+        most = self.settings.paging.max_pages
+        if after and after[-1].number > most:
+            ctx.note(f"there are more pages than paging.max_pages, {most:,}; the rest is left out")
+        paging = self._paging(after[0]) if after else self.settings.paging
+        for position in after:
+            if position.number <= most:
+                yield self._item(ctx, paging, position)
 
     @property
     def _exchange(self) -> Exchange:
@@ -144,8 +157,7 @@ class Api(Connector[ApiKeys]):
         return compile_path(known) if known else find_records(answer)
 
     def _after(self, ctx: Context, page: Page, here: Position) -> list[Position]:
-        most = self.settings.paging.max_pages
-        found = follow(
+        return follow(
             self._paging(here),
             page,
             here,
@@ -153,9 +165,6 @@ class Api(Connector[ApiKeys]):
             side_by_side=self.settings.since is None,
             secrets=self._exchange.query_secrets(ctx),
         )
-        if found and found[-1].number > most:
-            ctx.note(f"there are more pages than paging.max_pages, {most:,}; the rest is left out")
-        return [each for each in found if each.number <= most]
 
     def _ended(self, here: Position) -> list[Checkpoint]:
         """The walk is over: the checkpoint moves to the latest change, and not beyond the time it began at.
@@ -163,7 +172,7 @@ class Api(Connector[ApiKeys]):
         What changed meanwhile may be on a page that was read before it did.
         """
         since = self.settings.since
-        if since is None or here.high is None or here.number >= self.settings.paging.max_pages:
+        if since is None or here.high is None:
             return []
         high = here.high if since.format == "number" else min(here.high, here.began_at)
         if here.was is not None and high <= here.was:
