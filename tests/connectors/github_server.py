@@ -221,6 +221,8 @@ class GitHubServer:
             return self._json({"message": "Git Repository is empty."}, 409)
         names = [row["sha"] for row in of.commits]
         start = query.get("sha", "main")
+        if start != "main" and start not in names:
+            return self._json({"message": "Not Found"}, 404)
         at = 0 if start == "main" else names.index(start)
         return self._paged(where, of.commits[at:], query)
 
@@ -237,6 +239,8 @@ class GitHubServer:
         return self._paged(where, rows, query, shape=lambda page: {"commits": page})
 
     def _tree(self, of: Repository, name: str, query: dict[str, str]) -> RawResponse:
+        if name != "HEAD" and len(name) != 40:
+            return self._json({"message": "Not Found"}, 404)
         prefix = "" if name == "HEAD" else bytes.fromhex(name).decode().strip("\0")
         below = {
             path.removeprefix(prefix): body

@@ -110,6 +110,12 @@ class TestIssues(ConnectorSuite):
         assert trial.documents()[key]["text"] == "the text of two"
 
 
+@pytest.mark.torture
+class TestManyIssues(TestIssues):
+    many = 1_500
+    writes = 40
+
+
 class TestFilesByTheApi(ConnectorSuite):
     place = FilesPlace
 
@@ -431,6 +437,17 @@ def test_one_repository_that_is_not_there_fails_alone(tmp_path: Path) -> None:
     failed = failure(trial, run)
     assert (run.state, failed.key, failed.kind) == ("partial", "acme/gone", "permanent")
     assert "the token may not see it" in failed.error
+    assert f"{MILL}/issues/1" in trial.documents()
+
+
+def test_a_branch_that_is_not_there_fails_alone(tmp_path: Path) -> None:
+    trial, server = trial_of(tmp_path, read=EVERYTHING, branch="next")
+    filled(server)
+    run = trial.run()
+    failed = {job.key: job.error for job in trial.jobs(run) if job.state == "quarantined"}
+    assert run.state == "partial"
+    words = f"Permanent: {MILL} has no branch next"
+    assert failed == {f"{MILL}/commits": words, f"{MILL}/files": words}
     assert f"{MILL}/issues/1" in trial.documents()
 
 

@@ -103,40 +103,45 @@ class GitHub(Connector[GitHubKeys]):
         try:
             row = (await api.page(api.at(f"repos/{name}"), Repository)).found
         except FetchError as error:
-            yield self._missing(ctx, part, error)
+            problem = f"there is no repository {name}, or the token may not see it"
+            yield self._missing(part, error, problem)
             return
         if row.full_name.lower() != name.lower():
             ctx.note(f"{name} is called {row.full_name} now; name it so in penstock.yaml")
         yield part.item("repository", "", row)
         walk = Walk(ctx, self.settings, self.place.source, name, cursors)
-        for listing in self._listings(walk):
-            async for found in listing:
-                yield found
+        for each, listing in self._listings(walk):
+            try:
+                async for found in listing:
+                    yield found
+            except FetchError as error:
+                yield self._missing(walk.part(each), error, self._problem(name, each))
 
-    def _missing(self, ctx: Context, part: Part, error: FetchError) -> Item | Unlisted:
-        """One that is not there fails alone: the others are read all the same."""
+    def _missing(self, part: Part, error: FetchError, problem: str) -> Item | Unlisted:
+        """What is not there fails alone: all else is read all the same."""
         if error.status != 404:
             return Unlisted(part.address, nothing_there(error))
-        problem = f"there is no repository {part.name}, or the token may not see it"
         address = prefix_of(self.place.source) + part.name
         return Item(part.name, address, about={"kind": "problem", "problem": problem})
 
-    def _listings(self, walk: Walk) -> list[Found]:
+    def _problem(self, name: str, part: str) -> str:
+        if part in ("commits", "files") and self.settings.branch:
+            return f"{name} has no branch {self.settings.branch}"
+        return f"{name} has no {part}, or the token may not see them"
+
+    def _listings(self, walk: Walk) -> list[tuple[str, Any]]:
         wanted = set(self.settings.read)
-        found: list[Any] = []
         kinds = {"issues": "issue", "pulls": "pull"}
-        if chosen := frozenset(kinds[each] for each in wanted & kinds.keys()):
-            found.append(walk.issues(chosen))
-        if "comments" in wanted:
-            found.append(walk.comments("issues", "comment"))
-            found.append(walk.comments("pulls", "review-comment"))
-        if "releases" in wanted:
-            found.append(walk.releases())
-        if "commits" in wanted:
-            found.append(walk.commits())
-        if "files" in wanted:
-            found.append(self._files(walk))
-        return found
+        chosen = frozenset(kinds[each] for each in wanted & kinds.keys())
+        found = [
+            (bool(chosen), "issues", walk.issues(chosen)),
+            ("comments" in wanted, "comments", walk.comments("issues", "comment")),
+            ("comments" in wanted, "review-comments", walk.comments("pulls", "review-comment")),
+            ("releases" in wanted, "releases", walk.releases()),
+            ("commits" in wanted, "commits", walk.commits()),
+            ("files" in wanted, "files", self._files(walk)),
+        ]
+        return [(name, listing) for is_wanted, name, listing in found if is_wanted]
 
     async def _files(self, walk: Walk) -> Found:
         part, chosen = walk.part("files"), Chosen(self.settings)
@@ -146,9 +151,6 @@ class GitHub(Connector[GitHubKeys]):
                 for item in chosen.items(entries, part, walk.name):
                     yield item
         except FetchError as error:
-            if error.status == 404 and self.settings.branch:
-                words = f"{walk.name} has no branch {self.settings.branch}"
-                raise Permanent(words, cause="no such branch") from None
             walk.ctx.note(f"{part.name}: {nothing_there(error)}")
             return
         for words in chosen.words():
@@ -158,7 +160,7 @@ class GitHub(Connector[GitHubKeys]):
     async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document]:
         kind = item.about["kind"]
         if kind == "problem":
-            raise Permanent(item.about["problem"], cause="no such repository")
+            raise Permanent(item.about["problem"], cause="not there")
         if kind == "file":
             yield await self._file(ctx, item)
             return
