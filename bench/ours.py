@@ -93,6 +93,23 @@ def api(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"seconds": report.seconds, "done": size["items"]}
 
 
+def imap(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Read a mailbox: every message is a durable job, its bytes a snapshot, its document a record."""
+    source = {
+        "connector": "imap",
+        "host": "127.0.0.1",
+        "port": size["port"],
+        "tls": "none",
+        "user": size["user"],
+        "password": size["password"],
+        "fetch": {"allow_private": True},
+    }
+    with project_in(folder, {"mail": source}) as project:
+        report = _run(project, "mail")
+        done = len(_records(project.connection, "mail"))
+    return {"seconds": report.seconds, "done": done, "messages": done}
+
+
 def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Load every other record, uncounted, then save all of them against the clock."""
     sources = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import postgres, site
+from bench import mailbox, postgres, site
 from tests.postgres.server import Server
 
 Result = dict[str, Any]
@@ -44,6 +44,7 @@ class Workload:
     sides: tuple[Side, ...]
     site_pages: int = 0
     api_items: int = 0
+    messages: int = 0
     agree: tuple[str, ...] = ()
     is_on_postgres: bool = False
 
@@ -85,6 +86,8 @@ def measure(workload: Workload, rounds: int, tell: Callable[[str], None]) -> Mea
         if workload.site_pages or workload.api_items:
             served = site.running(workload.site_pages, workload.api_items)
             extra["origin"] = stack.enter_context(served)
+        if workload.messages:
+            extra |= stack.enter_context(mailbox.running(workload.messages))
         server = stack.enter_context(postgres.running(SCRATCH)) if workload.is_on_postgres else None
         for number, side in _order(workload.sides, rounds):
             with _store(server) as store:

@@ -21,6 +21,7 @@ DLT = "dlt"
 DLT_DEFAULTS = "dlt, no primary key"
 DLT_API = "dlt rest_api, merge"
 DLT_API_APPEND = "dlt rest_api, append"
+BARE_IMAPCLIENT = "bare imapclient"
 BROWSERS = 50
 WATCHED = f"Penstock, {BROWSERS} browsers"
 
@@ -61,6 +62,21 @@ def enqueue(scale: Scale) -> Workload:
             Side(BARE_SQLITE, "bench.peers.bare_sqlite:enqueue", size),
         ),
         agree=("rows",),
+    )
+
+
+def imap(scale: Scale) -> Workload:
+    messages = scale.of(20_000, 1_000)
+    return Workload(
+        name="imap",
+        title=f"a mailbox of {messages:,} messages: fetch, parse, persist",
+        unit="messages/s",
+        sides=(
+            Side(OURS, "bench.ours:imap", {}),
+            Side(BARE_IMAPCLIENT, "bench.peers.bare_imapclient:read", {}),
+        ),
+        messages=messages,
+        agree=("messages",),
     )
 
 
@@ -203,6 +219,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "noop": noop,
     "enqueue": enqueue,
     "site": site,
+    "imap": imap,
     "records": records,
     "api": api,
     "latency": latency,
@@ -218,6 +235,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
 RATES: dict[str, tuple[tuple[str, float | None], ...]] = {
     "noop": ((BARE_SQLITE, 0.30), (HUEY, 10.0)),
     "enqueue": ((BARE_SQLITE, 0.5),),
+    "imap": ((BARE_IMAPCLIENT, 1 / 1.3),),
     "site": ((SCRAPY, 5.0), (SCRAPY_TUNED, 5.0), (BARE_AIOHTTP, 0.2)),
     "records": ((DLT, 5.0), (DLT_DEFAULTS, 5.0)),
     "api": ((DLT_API, 3.0), (DLT_API_APPEND, 3.0)),

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 OPTIONS = [
@@ -76,9 +77,23 @@ def download(packages: Sequence[str], folder: Path, apt: Sequence[str] = ()) -> 
 
 
 def install(packages: Sequence[str]) -> None:
-    """Install the packages on this machine: only root may."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Install the packages on this machine, without starting their services: only root may."""
+    with tempfile.TemporaryDirectory() as folder, _no_services():
         _run("apt-get", *_update(Path(folder)), "install", *packages)
+
+
+@contextmanager
+def _no_services(policy: Path = Path("/usr/sbin/policy-rc.d")) -> Iterator[None]:
+    """Debian asks this program before it starts a service; 101 is no."""
+    if policy.exists():  # of a container: it says no already, or somebody wants services
+        yield
+        return
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    try:
+        yield
+    finally:
+        policy.unlink()
 
 
 def reason(error: OSError | subprocess.SubprocessError) -> str:

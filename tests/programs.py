@@ -1,4 +1,4 @@
-"""Programs that tests run and pip does not have: PgBouncer, Chromium, Prometheus and promtool.
+"""Programs that tests run and pip does not have: PgBouncer, Chromium, Dovecot, Prometheus and promtool.
 
 A program is the one that a variable such as $PENSTOCK_TEST_CHROMIUM names, or the system's, or the one that
 `make setup` fetched into this environment. A test asks `needed("chromium")`: where it is missing the test is
@@ -24,7 +24,7 @@ class Program:
     path: str  # in its package
     packages: tuple[str, ...]
     proof: tuple[str, ...] = ("--version",)
-    # Where it does not run unpacked, root may install it: its package starts no service.
+    # Where it does not run unpacked, root may install it. No service is started meanwhile.
     may_be_installed: bool = False
 
     @property
@@ -55,6 +55,8 @@ PROGRAMS = {
     for program in (
         Program("PgBouncer", "usr/sbin/pgbouncer", ("pgbouncer",)),
         Program("Prometheus", "usr/bin/prometheus", ("prometheus",)),
+        # Its programs look for each other and for their modules in /usr/lib/dovecot, so only root has it.
+        Program("Dovecot", "usr/sbin/dovecot", ("dovecot-imapd",), may_be_installed=True),
         Program("promtool", "usr/bin/promtool", ("prometheus",)),
         Program(
             "Chromium",

@@ -175,7 +175,7 @@ def test_a_place_that_cannot_be_read_is_not_added(tmp_path: Path) -> None:
     assert (tmp_path / "penstock.yaml").read_text() == "project: p\n"
 
 
-@pytest.mark.parametrize("name", ["files", "feed", "obsidian", "api", "dump", "headless"])
+@pytest.mark.parametrize("name", ["files", "feed", "obsidian", "api", "dump", "headless", "imap"])
 def test_demo_data_is_read_offline_from_an_empty_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

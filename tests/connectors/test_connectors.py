@@ -139,7 +139,8 @@ def read_demo_data(folder: Path) -> None:
     settings = load_settings(folder)
     pages: dict[str, str | bytes | RawResponse] = {}
     for source in settings.sources.values():
-        target = folder / source.options.get("folder", "demo")
+        places = [source.options.get(key) for key in ("folder", "mailbox")]
+        target = folder / next(filter(None, places), "demo")
         find_connector(source.connector).sample(target)
         if source.connector == "feed":
             pages[source.options["url"]] = (target / "feed.xml").read_text()

@@ -13,9 +13,11 @@ from penstock.connectors.contract import (
     Item,
     Listed,
     Place,
+    Removed,
     Sample,
     Tombstone,
     Unlisted,
+    Unvisited,
 )
 from penstock.connectors.target import Recognised, Target
 from penstock.settings.connector import ConnectorKeys
@@ -30,8 +32,10 @@ __all__ = [
     "Listed",
     "Place",
     "Recognised",
+    "Removed",
     "Sample",
     "Target",
     "Tombstone",
     "Unlisted",
+    "Unvisited",
 ]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -71,6 +71,21 @@ class Listed(msgspec.Struct, frozen=True):
     """A part of the place was listed to its end: what is known below it and not found is deleted."""
 
     address: str
+
+
+class Unvisited(msgspec.Struct, frozen=True):
+    """All that is below this address is as it was: nothing of it is read or deleted, but what is named."""
+
+    address: str
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """The place says that there is nothing at this address any more."""
+
+    address: str
+
+
+Found: TypeAlias = "Item | Checkpoint | Unlisted | Listed | Unvisited | Removed"
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,9 +170,7 @@ class Connector(ABC, Generic[K]):
         self.place = place
 
     @abstractmethod
-    def discover(
-        self, ctx: Context, cursors: Mapping[str, Any]
-    ) -> AsyncIterator[Item | Checkpoint | Unlisted | Listed]:
+    def discover(self, ctx: Context, cursors: Mapping[str, Any]) -> AsyncIterator[Found]:
         """What is there. `cursors` are the checkpoints of all partitions as the last run left them."""
 
     @abstractmethod

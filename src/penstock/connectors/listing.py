@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
-from penstock.connectors.contract import Checkpoint, Connector, Item, Listed, Unlisted
+from penstock.connectors.contract import (
+    Checkpoint,
+    Connector,
+    Found,
+    Item,
+    Listed,
+    Removed,
+    Unlisted,
+    Unvisited,
+)
 from penstock.counting import count
 from penstock.http.lastmod import FINGERPRINT, is_older
 from penstock.jobs.effects import Announced
@@ -55,12 +64,13 @@ class Listing:
         self._knowledge = knowledge_of(ctx)
         self._batch: list[Item] = []
         self._held: list[Item] = []
-        self._unlisted: list[Unlisted] = []
+        self._unlisted: list[str] = []
         self._listed: list[str] = []
+        self._removed: list[str] = []
         self._is_known_place: bool | None = None
         self.found = self.unchanged = self.deleted = self.renamed = 0
 
-    async def take(self, found: Item | Checkpoint | Unlisted | Listed) -> AsyncIterator[Item]:
+    async def take(self, found: Found) -> AsyncIterator[Item]:
         """What of it is to be read."""
         if isinstance(found, Item):
             self._batch.append(found)
@@ -69,10 +79,14 @@ class Listing:
         async for item in self._changed():
             yield item
         if isinstance(found, Unlisted):
-            self._unlisted.append(found)
+            self._unlisted.append(found.address)
             self._ctx.note(f"not listed: {found.address}: {found.reason}")
         elif isinstance(found, Listed):
             self._listed.append(found.address)
+        elif isinstance(found, Unvisited):
+            self._unlisted.append(found.address)
+        elif isinstance(found, Removed):
+            self._removed.append(found.address)
         elif isinstance(found, Checkpoint):
             self._ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
 
@@ -82,6 +96,7 @@ class Listing:
             yield item
         self._listed = _outermost(self._listed)
         gone = await self._unseen() if self._tells_deletions() else []
+        gone += await self._known_to_be_removed()
         moved = await self._renames(gone)
         for item in self._held:
             yield moved.get(item.address, item)
@@ -155,12 +170,23 @@ class Listing:
             )
         return unseen
 
+    async def _known_to_be_removed(self) -> list[KnownPage]:
+        """Of what the place says is gone: what was read before."""
+        if not self._attempt.run.policy.notes_announced:
+            return []
+        found: list[KnownPage] = []
+        for at in range(0, len(self._removed), BATCH):
+            addresses = self._removed[at : at + BATCH]
+            known = await self._knowledge.known_pages(self._attempt.job, addresses)
+            found += [page for page in known.values() if page.done_hash is not None]
+        return found
+
     def _is_missing(self, page: KnownPage) -> bool:
         if page.done_hash is None or page.announced_run_id == self._attempt.job.run_id:
             return False
         if self._connector.deletions == "within" and not _is_below(page.url, self._listed):
             return False
-        return not any(page.url.startswith(each.address) for each in self._unlisted)
+        return not any(page.url.startswith(address) for address in self._unlisted)
 
     async def _renames(self, gone: Sequence[KnownPage]) -> dict[str, Item]:
         """Held items whose content is that of one that is gone, by address."""

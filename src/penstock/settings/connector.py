@@ -22,6 +22,7 @@ BUILT_IN: dict[str, str] = {
     "dump": "penstock.connectors.dump:Dump",
     "market": "penstock.connectors.market:Market",
     "headless": "penstock.connectors.headless:Headless",
+    "imap": "penstock.connectors.imap:Imap",
 }
 
 

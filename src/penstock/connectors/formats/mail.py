@@ -1,10 +1,17 @@
-"""E-mail files: headers, the text that people read, and what is attached."""
+"""E-mail files: headers, the text that people read, and what is attached.
+
+By the older interface of `email`: the newer one makes a tree of each header, which takes far longer.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import UTC
-from email import message_from_bytes, policy
-from email.message import EmailMessage
+from email import message_from_bytes
+from email.errors import MessageError
+from email.header import decode_header
+from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any
 
@@ -12,51 +19,89 @@ from penstock.connectors.formats.html import read_html
 from penstock.connectors.formats.parsed import Parsed, clean, one_line
 
 MOST_PARTS = 1_000
+MOST_REFERENCES = 20_000
+# What is read of a header: a longer one is no help to anybody.
+LONGEST_HEADER = 20_000
+_MESSAGE_ID = re.compile(r"<[^<>\s]{1,500}>")
 _ADDRESSES = ("from", "to", "cc", "reply-to")
 
 
 def read_mail(body: bytes, name: str, url: str, content_type: str) -> Parsed:
-    message = message_from_bytes(body, policy=policy.default)
-    if not isinstance(message, EmailMessage) or not message.keys():
+    message = message_from_bytes(body)
+    if not message.keys():
         raise ValueError("it has no headers")
+    headers = _headers(message)
     meta: dict[str, Any] = {
-        field: found for field in _ADDRESSES if (found := _addresses(message, field))
+        field: found for field in _ADDRESSES if (found := _addresses(headers.get(field, "")))
     }
     for field in ("message-id", "in-reply-to"):
-        if text := _header(message, field):
+        if text := one_line(headers.get(field, ""), 2_000):
             meta[field.replace("-", "_")] = text
-    if date := _date(message):
+    if references := _MESSAGE_ID.findall(headers.get("references", "")[:MOST_REFERENCES]):
+        meta["references"] = references[-100:]
+    if thread := [*references[:1], *_ids(meta, "in_reply_to"), *_ids(meta, "message_id")]:
+        meta["thread"] = thread[0]
+    if date := _date(headers.get("date", "")):
         meta["date"] = date
     text, attached = _parts(message)
     if attached:
         meta["attachments"] = attached
-    return Parsed(kind="email", title=_header(message, "subject") or name, text=text, meta=meta)
+    subject = one_line(_words(headers.get("subject", "")), 2_000)
+    return Parsed(kind="email", title=subject or name, text=text, meta=meta)
 
 
-def _header(message: EmailMessage, name: str) -> str:
-    """As far as it can be read: headers of real mail are broken in every way."""
+def _headers(message: Message) -> dict[str, str]:
+    """The first of each name, as it is written: headers of real mail are broken in every way."""
+    found: dict[str, str] = {}
+    for field, value in message.raw_items():
+        found.setdefault(field.lower(), _readable(str(value)[:LONGEST_HEADER]))
+    return found
+
+
+def _readable(raw: str) -> str:
+    """Bytes that are no ASCII are mostly UTF-8, against the rules."""
+    if raw.isascii():
+        return raw
+    content = raw.encode("utf-8", "surrogateescape")
     try:
-        return one_line(str(message.get(name, "")), 2000)
-    except (ValueError, LookupError, AttributeError, TypeError, IndexError):
-        raw = dict(message.raw_items()).get(name.title(), "")
-        return one_line(str(raw), 2000)
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
-def _addresses(message: EmailMessage, name: str) -> list[str]:
-    return [clean(address) for _, address in getaddresses([_header(message, name)]) if address][
-        :1000
-    ]
-
-
-def _date(message: EmailMessage) -> str:
+def _words(text: str) -> str:
+    """The text of a header with its encoded words decoded, as far as they can be."""
+    if "=?" not in text:
+        return text
     try:
-        moment = parsedate_to_datetime(_header(message, "date"))
+        parts = decode_header(text)
+    except (ValueError, LookupError, MessageError):
+        return text
+    return "".join(
+        part if isinstance(part, str) else _decoded(part, charset or "latin-1")
+        for part, charset in parts
+    )
+
+
+def _ids(meta: dict[str, Any], field: str) -> list[str]:
+    return _MESSAGE_ID.findall(meta.get(field, ""))
+
+
+def _addresses(header: str) -> list[str]:
+    if not header:
+        return []
+    return [clean(address) for _, address in getaddresses([header]) if address][:1000]
+
+
+def _date(header: str) -> str:
+    try:
+        moment = parsedate_to_datetime(header)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):
         return ""
 
 
-def _parts(message: EmailMessage) -> tuple[str, list[dict[str, Any]]]:
+def _parts(message: Message) -> tuple[str, list[dict[str, Any]]]:
     """The first plain text, else the first HTML as text; and what is attached."""
     plain, html, attached = "", "", []
     for number, part in enumerate(message.walk()):
@@ -67,7 +112,7 @@ def _parts(message: EmailMessage) -> tuple[str, list[dict[str, Any]]]:
         payload = part.get_payload(decode=True)
         content = payload if isinstance(payload, bytes) else b""
         kind = part.get_content_type()
-        if part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
+        if _is_attached(part):
             attached.append({"name": _file_name(part), "type": kind, "bytes": len(content)})
         elif kind == "text/html" and not html:
             html = read_html(content, "", "", str(part.get("content-type", ""))).text
@@ -76,9 +121,28 @@ def _parts(message: EmailMessage) -> tuple[str, list[dict[str, Any]]]:
     return plain or html, attached
 
 
+def attachments_of(body: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
+    """What is attached: name, content type and bytes of each."""
+    message = message_from_bytes(body)
+    for number, part in enumerate(message.walk()):
+        if number >= MOST_PARTS or not most:
+            return
+        if part.is_multipart() or not _is_attached(part):
+            continue
+        most -= 1
+        payload = part.get_payload(decode=True)
+        content = payload if isinstance(payload, bytes) else b""
+        yield _file_name(part), one_line(str(part.get_content_type())), content
+
+
+def _is_attached(part: Any) -> bool:
+    is_attachment = part.get_content_disposition() == "attachment"
+    return is_attachment or not part.get_content_type().startswith("text/")
+
+
 def _file_name(part: Any) -> str:
     try:
-        return one_line(part.get_filename() or "", 500)
+        return one_line(_words(_readable(part.get_filename() or "")), 500)
     except (ValueError, LookupError, TypeError):
         return ""
 
