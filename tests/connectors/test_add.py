@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -196,6 +197,29 @@ def test_a_folder_is_added_by_its_path(tmp_path: Path, monkeypatch: pytest.Monke
     assert load_settings(tmp_path).sources["notes"].options["folder"] == "./notes"
     assert main(["add", "./notes", "--yes"]) == 7
     assert main(["add"]) == 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_in_a_terminal_it_asks_for_what_is_missing_and_before_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("notes")
+    Path("notes/a.md").write_text("# A")
+    for answers, code in (("files\n./notes\nHTTPS://Mine.example/\nn\n", 7), ("\n", 2)):
+        monkeypatch.setattr("sys.stdin", Terminal(answers))
+        assert main(["add"]) == code
+        assert not Path("penstock.yaml").exists()
+    asked = capsys.readouterr().err
+    assert all(f"\n  {name} " in f"\n{asked}" for name in BUILT_IN)
+    assert "folder (the folder, relative to penstock.yaml): " in asked
+    monkeypatch.setattr("sys.stdin", Terminal("./notes\nHTTPS://Mine.example/\n\n"))
+    assert main(["add"]) == 0
+    assert load_settings(tmp_path).sources["mine.example"].options["folder"] == "./notes"
 
 
 @pytest.mark.parametrize(

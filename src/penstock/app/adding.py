@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,11 @@ def propose(folder: Path, wish: Wish, network: Network | None = None) -> Proposa
         found = _recognised(folder, wish, network)
     name = normalise_source(wish.name or found.name)
     return Proposal(name, found.connector, {**found.keys, **wish.keys}, found.why)
+
+
+def renamed(proposal: Proposal, name: str) -> Proposal:
+    """The same under another name."""
+    return replace(proposal, name=normalise_source(name))
 
 
 def add(

@@ -161,6 +161,7 @@ READS: dict[str, Read] = {
         _read("figures.by_source", "/figures/{measure}/by-source", "label since until step"),
         _read("figures.totals", "/figures/{measure}/totals"),
         _read("pages.list", "/snapshots", "target limit"),
+        _read("pages.screenshots", "/screenshots", "target limit"),
         _read("pages.get", "/snapshots/{snapshot}"),
         _read("records.history", "/records/{collection}/history", "key"),
         _read("hooks.list", "/hooks", f"undelivered {PAGED}"),

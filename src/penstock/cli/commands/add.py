@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,15 @@ from penstock.cli.parser import Commands, add_command, add_json
 from penstock.errors import ConfigError, Refused, UsageError
 
 if TYPE_CHECKING:
+    from penstock.app.adding import Wish
     from penstock.app.views.connectors import AddedView
     from penstock.cli.render.output import Output
 
 DESCRIPTION = """\
-Look at an address or a folder, recognise what it is (a site with a sitemap, a page with links, a feed, a
-folder of files), read a sample of it, and write a source with the right connector into penstock.yaml.
+Look at an address, a folder or a file, let the connectors recognise what it is (`penstock connectors`
+lists them), read a sample of it, and write a source with the right connector into penstock.yaml.
 Comments and all other lines stay as they are; a folder without a penstock.yaml gets one. Nothing is written
-if the sample can't be read."""
+if the sample can't be read. In a terminal it asks for what is missing, and before it writes."""
 EXAMPLES = """\
   penstock add acme.com
   penstock add https://acme.com/feed.xml --name news
@@ -56,12 +58,16 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from penstock.app import adding
 
-    if not (args.target or args.demo or args.connector):
-        raise UsageError("add what? A URL or a folder", "penstock add acme.com")
+    asks = sys.stdin.isatty() and not (args.yes or args.json or args.dry_run)
     wish = adding.Wish(args.target, args.name, args.connector, args.demo, _keys(args.set))
+    if asks and not args.demo:
+        wish = _completed(wish, args.out)
+    if not (wish.target or wish.demo or wish.connector):
+        raise UsageError("add what? A URL or a folder", "penstock add acme.com")
     folder = _folder(args.project)
     proposal = adding.propose(folder, wish)
-    asks = sys.stdin.isatty() and not (args.yes or args.json or args.dry_run)
+    if asks and not wish.name:
+        proposal = adding.renamed(proposal, _asked(args.out, "Name", proposal.name))
     found = adding.add(folder, proposal, dry_run=args.dry_run or asks)
     if args.json:
         args.out.json(found.as_json())
@@ -97,17 +103,46 @@ def _keys(said: list[str]) -> dict[str, Any]:
         name, equals, text = each.partition("=")
         if not equals or not name:
             raise UsageError(f"--set {each!r} is not KEY=VALUE")
-        try:
-            found[name] = json.loads(text)
-        except ValueError:
-            found[name] = text
+        found[name] = _value(text)
     return found
 
 
-def _ask(out: Output) -> None:
-    out.stderr.write("Write it? [Y/n] ")
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _completed(wish: Wish, out: Output) -> Wish:
+    """Ask for what is missing: what to read, and the keys that a named connector needs."""
+    from penstock.app import connectors
+
+    known = connectors.each()
+    if not (wish.target or wish.connector):
+        for each in known:
+            out.note(f"  {each.name:<10} {each.summary}")
+        said = _asked(out, "Read what? A URL, a folder, or a connector of this list")
+        is_named = said in {each.name for each in known}
+        wish = replace(wish, connector=said) if is_named else replace(wish, target=said)
+    if not wish.connector or wish.target:
+        return wish
+    keys = dict(wish.keys)
+    for key in connectors.get(wish.connector).keys:
+        if key.is_required and key.key not in keys:
+            keys[key.key] = _value(_asked(out, f"{key.key} ({key.about})"))
+    return replace(wish, keys=keys)
+
+
+def _asked(out: Output, question: str, usual: str = "") -> str:
+    """One line from the terminal; nothing means the usual."""
+    out.stderr.write(f"{question} [{usual}]: " if usual else f"{question}: ")
     out.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
+    return sys.stdin.readline().strip() or usual
+
+
+def _ask(out: Output) -> None:
+    if _asked(out, "Write it? [Y/n]").lower() not in ("", "y", "yes"):
         raise Refused("nothing was written")
 
 
