@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import hashlib
 import io
 import itertools
 import json
@@ -23,12 +24,14 @@ import pytest
 from backports import zstd
 
 from penstock.app import adding
-from penstock.connectors.dump import columns, database, lines, parts, streams, walk
+from penstock.connectors.dump import columns, database, lines, parts, remote, streams, walk
 from penstock.connectors.dump import connector as dump
 from penstock.connectors.dump.parts import Position
 from penstock.connectors.dump.rows import rows_of
 from penstock.connectors.dump.walk import Dialect, Reading, Walk
+from penstock.http.network import RawResponse, Request
 from penstock.jobs.failures import BadData
+from penstock.testing import answer
 from penstock.testing.connectors import ConnectorSuite, Place, Trial
 
 watched: list[RowsPlace] = []
@@ -96,6 +99,43 @@ class TestDump(ConnectorSuite):
 
         monkeypatch.setattr(Walk, "part", watching)
         monkeypatch.setattr(parts, "MOST_ROWS", 40)
+
+
+class ServedPlace(RowsPlace):
+    """The same file on a server that answers ranges."""
+
+    URL = "https://files.example/rows.jsonl"
+    own = frozenset({URL})
+    is_locked = False
+
+    def keys(self) -> dict[str, Any]:
+        return {**super().keys(), "path": self.URL}
+
+    def lock(self) -> bool:
+        self.is_locked = True
+        return True
+
+    def page(self, request: Request) -> RawResponse:
+        if self.is_locked:
+            return answer("", status=401)
+        body = self.file.read_bytes()
+        etag = f'"{hashlib.sha256(body).hexdigest()}"'
+        if request.headers.get("If-Match", etag) != etag:
+            return answer("", status=412)
+        first, _, last = request.headers["Range"].removeprefix("bytes=").partition("-")
+        if int(first) >= len(body):
+            return answer("", status=416)
+        found = body[int(first) : int(last) + 1]
+        where = f"bytes {first}-{int(first) + len(found) - 1}/{len(body)}"
+        return RawResponse(206, {"etag": etag, "content-range": where}, found)
+
+
+class TestDumpOnAServer(ConnectorSuite):
+    place = ServedPlace
+
+    @pytest.fixture(autouse=True)
+    def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(remote, "MOST_ROWS", 40)
 
 
 @pytest.fixture
@@ -384,6 +424,8 @@ def test_large_and_packed_tables_are_recognised_and_small_ones_stay_documents(
         (tmp_path / name).write_bytes(b"x" * size)
         found = adding.propose(tmp_path, adding.Wish(str(tmp_path / name)))
         assert (name, found.connector) == (name, connector)
+    found = adding.propose(tmp_path, adding.Wish("https://files.example/big.csv?x=1"))
+    assert (found.connector, found.name) == ("dump", "big")
 
 
 def parquet_file(file: Path) -> None:
@@ -473,3 +515,54 @@ def test_a_database_can_be_written_to_while_its_parts_are_read(tmp_path: Path) -
     with closing(apsw.Connection(str(file))) as writer:
         writer.execute("INSERT INTO bare VALUES (1)")
     reader.close()
+
+
+@pytest.mark.parametrize("block", [40, 60, 200, 100_000])
+def test_a_table_on_a_server_has_the_same_rows_whatever_its_ranges_are(block: int) -> None:
+    body, expected = odd_csv(60)
+    body += b"\n\n"
+    at, found, names, size = Position(), [], list[str](), block
+    delimiter = encoding = ""
+    while True:
+        piece = body[at.offset : at.offset + size]
+        is_last = at.offset + size >= len(body)
+        part = remote.Block(piece, is_last, "t.csv", "csv", delimiter, encoding).part(at, True)
+        if part is None:
+            size = remote.next_size(0, size)
+            continue
+        rows, names = rows_of(part, at, names, True)
+        found += rows
+        if part.next is None:
+            break
+        at, size, delimiter, encoding = part.next, block, part.delimiter, part.encoding
+    assert [row.data for row in found] == expected
+    assert [row.number for row in found] == list(range(1, 61))
+
+
+def test_what_a_server_can_not_give_in_ranges_is_refused_in_one_line(tmp_path: Path) -> None:
+    whole = answer("id\n1\n", headers={"Content-Type": "text/csv"})
+    for path, reply, problem in (
+        ("https://files.example/a.csv", whole, "does not answer ranges of the file: download it"),
+        ("https://files.example/a.csv.gz", whole, "only plain CSV and JSON lines are read"),
+        ("https://files.example/a.csv", RawResponse(206, {}, b"i"), "does not say how long"),
+    ):
+        folder = _made(tmp_path, str(len(list(tmp_path.iterdir()))))
+        trial = Filed(folder, "unused.csv", b"", path=path)
+        trial.place.answers = [reply]
+        run = trial.run()
+        [job] = trial.jobs(run)
+        assert (run.state, job.kind, problem in str(job.error)) == ("failed", "permanent", True), (
+            job
+        )
+
+
+def test_the_query_of_an_address_is_in_no_key(tmp_path: Path) -> None:
+    class Signed(ServedPlace):
+        def keys(self) -> dict[str, Any]:
+            return {"path": f"{self.URL}?token=hidden"}
+
+    place = Signed(tmp_path)
+    place.put("one", "text")
+    trial = Trial(tmp_path, place)
+    trial.run()
+    assert set(trial.documents()) == {place.URL, f"{place.URL}#1"}

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.connectors.dump.columns import MOST_TABLES, Report
 from penstock.connectors.dump.parts import Part, Position
+from penstock.connectors.dump.remote import FIRST_BLOCK, RemoteFile, next_size
 
 ALL_OTHERS = "other tables"
 
@@ -26,17 +27,25 @@ class Chain(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     delimiter: str = ","
     encoding: str = "utf-8"
     reports: dict[str, Report] = {}
+    # On a server: the state that is read, and how many bytes to ask for.
+    remote: RemoteFile | None = None
+    block: int = 0
 
     @property
     def is_start(self) -> bool:
-        return self.at == Position() and not self.restarts and not self.is_end
+        is_first = self.at == Position() and self.block in (0, FIRST_BLOCK)
+        return is_first and not self.restarts and not self.is_end
 
     @property
     def label(self) -> str:
         """What tells the jobs of one file apart, also of another state of it within one run."""
         mark = hashlib.blake2b(self.stamp.encode(), digest_size=4).hexdigest()
         where = "end" if self.is_end else f"{self.at.table}:{self.at.row}:{self.at.offset}"
-        return f"{mark}:{where}"
+        return f"{mark}:{where}" + (f":{self.restarts}:{self.block}" if self.is_remote else "")
+
+    @property
+    def is_remote(self) -> bool:
+        return self.remote is not None or not self.stamp
 
     def after(self, part: Part, columns: list[str]) -> Chain:
         """What comes after a part."""
@@ -49,7 +58,13 @@ class Chain(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             delimiter=part.delimiter,
             encoding=part.encoding,
             reports=dict(self.reports),
+            block=self._next_block(part),
         )
+
+    def _next_block(self, part: Part) -> int:
+        if self.remote is None or part.next is None:
+            return 0
+        return next_size(part.next.offset - self.at.offset, self.block)
 
     def report(self, table: str) -> Report:
         """The report of a table, to be added to; those of many tables have one together."""

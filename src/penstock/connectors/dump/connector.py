@@ -7,19 +7,30 @@ import os
 import stat
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from penstock.connectors.contract import Connector, Document, Item, Sample
 from penstock.connectors.dump.chain import Chain, manifest
 from penstock.connectors.dump.columns import told
-from penstock.connectors.dump.parts import Part
+from penstock.connectors.dump.keys import DumpKeys
+from penstock.connectors.dump.parts import FileChanged, Part
+from penstock.connectors.dump.remote import (
+    FIRST_BLOCK,
+    HTTP,
+    LARGEST_BLOCK,
+    Block,
+    RemoteFile,
+    fetch_block,
+    look_at_file,
+    next_size,
+)
 from penstock.connectors.dump.rows import Row, key_of_row, rows_of
 from penstock.connectors.dump.streams import compression_of
-from penstock.connectors.dump.walk import Dialect, OpenWalks, Reading, Walk, format_of
+from penstock.connectors.dump.walk import TEXTS, Dialect, OpenWalks, Reading, Walk, format_of
 from penstock.connectors.files import paths
-from penstock.connectors.files.connector import SETTLED_S, read_patterns
+from penstock.connectors.files.connector import SETTLED_S
 from penstock.connectors.formats.parsed import clean, one_line
 from penstock.connectors.target import Recognised
 from penstock.counting import count
@@ -27,11 +38,6 @@ from penstock.http.folder import matching
 from penstock.jobs.failures import BadData, Permanent, Transient
 from penstock.pipeline.context import Captured
 from penstock.pipeline.step import UNBOUNDED
-from penstock.settings.connector import ConnectorKeys
-from penstock.settings.declaration import Reads, Usual, about
-from penstock.settings.document import Entry
-from penstock.settings.kinds import Size, one_or_many, read_names, texts_schema
-from penstock.settings.section import read_text
 
 if TYPE_CHECKING:
     from penstock.connectors.target import Target
@@ -45,62 +51,6 @@ MOST_REJECTED = 100
 # A file that changes while it is read is begun again so often; then it is left to the next run.
 MOST_RESTARTS = 3
 _walks = OpenWalks()
-
-
-def _read_fields(entry: Entry, path: str) -> tuple[str, ...]:
-    if isinstance(entry.value, str):
-        return (read_text(entry, path),)
-    found: tuple[str, ...] = read_names(entry, path, "columns", read_text)
-    return found
-
-
-def _fields_schema(_: Any) -> dict[str, Any]:
-    return one_or_many()
-
-
-class DumpKeys(ConnectorKeys, frozen=True, kw_only=True):
-    """A large file, or several."""
-
-    path: Annotated[
-        str, about("the file, relative to penstock.yaml, or a pattern such as `./dumps/*.csv.gz`")
-    ]
-    key: Annotated[
-        tuple[str, ...],
-        Reads(_read_fields, _fields_schema),
-        about("column or columns that make the key of a record"),
-        Usual("the file and the number of the row"),
-    ] = ()
-    title: Annotated[str | None, about("column with the title of a record"), Usual("none")] = None
-    text: Annotated[str | None, about("column with the text of a record"), Usual("none")] = None
-    format: Annotated[
-        Literal["csv", "jsonl", "xml", "parquet", "sqlite", "zip", "tar"] | None,
-        about("`csv`, `jsonl`, `xml`, `parquet`, `sqlite`, `zip` or `tar`"),
-        Usual("by the name"),
-    ] = None
-    delimiter: Annotated[
-        str | None, about("what separates the cells of CSV"), Usual("by the first line")
-    ] = None
-    header: Annotated[bool, about("whether the first line of CSV has the names of columns")] = True
-    encoding: Annotated[
-        str | None,
-        about("encoding of text, such as `latin-1`"),
-        Usual("UTF-8, UTF-16 with its mark, else Windows-1252"),
-    ] = None
-    members: Annotated[
-        tuple[str, ...],
-        Reads(read_patterns, texts_schema),
-        about(
-            'files to read of an archive, or tables of a database, such as `["*.csv"]`, in the syntax of '
-            "ignore files"
-        ),
-        Usual("all"),
-    ] = ()
-    element: Annotated[
-        str | None,
-        about("name of the XML element that is a row"),
-        Usual("the children of the outermost one"),
-    ] = None
-    max_bytes: Annotated[Size, about("most bytes of a file, unpacked")] = 100_000_000_000
 
 
 class Dump(Connector[DumpKeys]):
@@ -119,13 +69,16 @@ class Dump(Connector[DumpKeys]):
     errors = {"auth": (PermissionError,)}  # noqa: RUF012
 
     async def discover(self, ctx: Context, cursors: Mapping[str, Any]) -> AsyncIterator[Item]:
-        """The files, each by its size and times."""
+        """The files, each by its size and times, or by what its server says of it."""
+        if self._is_remote:
+            self._check_remote()
+            yield self._item(ctx, self._remote_name, await self._seen(ctx))
+            return
         found = await ctx.in_thread(self._files)
         if not found:
             raise Permanent(f"there is no file {self.settings.path}", cause="no file")
         for file in found:
-            chain = Chain(stamp=stamp_of(file))
-            yield self._item(ctx, file, chain)
+            yield self._item(ctx, self._name(file), Chain(stamp=stamp_of(file)))
 
     def bounds(self) -> tuple[int, int]:
         return UNBOUNDED, UNBOUNDED
@@ -138,12 +91,12 @@ class Dump(Connector[DumpKeys]):
         if chain.is_end:
             yield await self._end(ctx, item, chain)
             return
-        file = self._file(item)
-        part = await self._part(ctx, item, chain, file)
+        name = self.key_of(item.address)
+        part = await self._brought(ctx, item, chain)
+        if isinstance(part, Chain):
+            yield self._item(ctx, name, part)
+            return
         if part is None:
-            restarted = self._restarted(ctx, item, chain, file)
-            if restarted is not None:
-                yield restarted
             return
         for note in part.notes:
             ctx.note(note)
@@ -158,31 +111,76 @@ class Dump(Connector[DumpKeys]):
             ctx.note(
                 f"{part.name} is no UTF-8 and is read as Windows-1252; `encoding` names another"
             )
-        yield self._item(ctx, file, following)
+        yield self._item(ctx, name, following)
 
-    async def _part(self, ctx: Context, item: Item, chain: Chain, file: Path) -> Part | None:
-        """A part as it is stored, before anything is made of it; None if the file is another one by now."""
+    async def _brought(self, ctx: Context, item: Item, chain: Chain) -> Part | Chain | None:
+        """The part; or where to go on instead, if it can't be had; or nothing."""
+        try:
+            if not self._is_remote:
+                return await self._part(ctx, item, chain, self._file(item))
+            if chain.remote is None:
+                seen = await self._seen(ctx)
+                return msgspec.structs.replace(seen, restarts=chain.restarts)
+            return await self._remote_part(ctx, chain, chain.remote)
+        except FileChanged:
+            return self._restarted(ctx, item, chain)
+
+    async def _seen(self, ctx: Context) -> Chain:
+        found = await look_at_file(ctx, self.settings.path)
+        return Chain(stamp=found.stamp, remote=found, block=FIRST_BLOCK)
+
+    async def _remote_part(self, ctx: Context, chain: Chain, file: RemoteFile) -> Part | Chain:
+        """A part of a file on a server; or the same place with more bytes, if they hold no whole row."""
+        keys, at, name = self.settings, chain.at, self._remote_name
+        kind = keys.format or format_of(name)
+        if not file.size:
+            return Part(b"", kind, name)
+        body = await fetch_block(ctx, keys.path, file, at.offset, chain.block)
+        found = (chain.delimiter, chain.encoding) if at.offset else (keys.delimiter, keys.encoding)
+        is_last = at.offset + len(body) >= file.size
+        block = Block(body, is_last, name, kind, found[0] or "", found[1] or "")
+        part = await ctx.in_thread(lambda: block.part(at, keys.header))
+        if part is not None:
+            return part
+        if chain.block >= LARGEST_BLOCK:
+            raise BadData(f"line {at.line}: a row of more than {LARGEST_BLOCK:,} bytes")
+        return msgspec.structs.replace(chain, block=next_size(0, chain.block))
+
+    def _check_remote(self) -> None:
+        name = self._remote_name
+        kind = self.settings.format or format_of(name)
+        if kind not in TEXTS or compression_of(name):
+            raise Permanent(
+                "from a server only plain CSV and JSON lines are read: download the file, and name its path",
+                cause="not read from servers",
+            )
+
+    @property
+    def _is_remote(self) -> bool:
+        return self.settings.path.lower().startswith(HTTP)
+
+    @property
+    def _remote_name(self) -> str:
+        """The address without its query, which may hold a secret."""
+        return self.settings.path.partition("#")[0].partition("?")[0]
+
+    async def _part(self, ctx: Context, item: Item, chain: Chain, file: Path) -> Part:
+        """A part as it is stored, before anything is made of it."""
 
         async def bring() -> Captured:
             part = await ctx.in_thread(lambda: self._read_part(file, item, chain))
-            if part is None:
-                raise _Changed
             about = msgspec.structs.replace(part, body=b"")
             return Captured(part.body, {PART: msgspec.json.encode(about).decode()})
 
-        try:
-            response = await ctx.capture(
-                f"{item.address}#{chain.at.table}:{chain.at.row}", bring, is_page=False
-            )
-        except _Changed:
-            return None
+        where = f"{item.address}#{chain.at.table}:{chain.at.row}"
+        response = await ctx.capture(where, bring, is_page=False)
         part = msgspec.json.decode(response.headers[PART], type=Part)
         return msgspec.structs.replace(part, body=response.body)
 
-    def _read_part(self, file: Path, item: Item, chain: Chain) -> Part | None:
+    def _read_part(self, file: Path, item: Item, chain: Chain) -> Part:
         if stamp_of(file) != chain.stamp:
-            return None
-        name = paths.key_of(self._name(file))
+            raise FileChanged
+        name = self.key_of(item.address)
         walk = _walks.take(file, chain.stamp, chain.at)
         if walk is None:
             dialect = Dialect(chain.delimiter, chain.encoding)
@@ -191,7 +189,7 @@ class Dump(Connector[DumpKeys]):
         # Looked at again: what was read must be of one and the same file.
         if stamp_of(file) != chain.stamp:
             walk.close()
-            return None
+            raise FileChanged
         if part.next is None:
             walk.close()
         else:
@@ -230,13 +228,14 @@ class Dump(Connector[DumpKeys]):
             data=row.data,
         )
 
-    def _restarted(self, ctx: Context, item: Item, chain: Chain, file: Path) -> Item | None:
-        name = paths.key_of(self._name(file))
+    def _restarted(self, ctx: Context, item: Item, chain: Chain) -> Chain | None:
+        name = self.key_of(item.address)
         if chain.restarts >= MOST_RESTARTS:
             ctx.note(f"{name} keeps changing while it is read; the next run reads it again")
             return None
         ctx.note(f"{name} has changed while it was read, and is read from its start again")
-        return self._item(ctx, file, Chain(stamp=stamp_of(file), restarts=chain.restarts + 1))
+        stamp = "" if self._is_remote else stamp_of(self._file(item))
+        return Chain(stamp=stamp, restarts=chain.restarts + 1)
 
     async def _end(self, ctx: Context, item: Item, chain: Chain) -> Document:
         """The file is read: from now on it is known, and what is known of it is a document."""
@@ -258,15 +257,20 @@ class Dump(Connector[DumpKeys]):
             fingerprint=hashlib.sha256(msgspec.json.encode(found["tables"])).hexdigest(),
         )
 
-    def _item(self, ctx: Context, file: Path, chain: Chain) -> Item:
-        name = paths.key_of(self._name(file))
+    def _item(self, ctx: Context, name: str, chain: Chain) -> Item:
         key = name if chain.is_start else f"{name} {chain.label}"
         return Item(
             key,
             f"dump://{self.place.source}/{name}",
-            chain.stamp if ctx.now() - changed_at(chain.stamp) > SETTLED_S else "",
+            chain.stamp if self._is_settled(ctx, chain) else "",
             about=msgspec.to_builtins(chain),
         )
+
+    def _is_settled(self, ctx: Context, chain: Chain) -> bool:
+        """Whether another state of the file would have another stamp."""
+        if self._is_remote:
+            return chain.remote is not None and chain.remote.is_recognisable
+        return ctx.now() - changed_at(chain.stamp) > SETTLED_S
 
     @property
     def _reading(self) -> Reading:
@@ -290,7 +294,8 @@ class Dump(Connector[DumpKeys]):
 
     def _name(self, file: Path) -> str:
         root = os.path.normpath(self.place.root)
-        return os.path.relpath(file, root) if file.is_relative_to(root) else str(file)
+        name = os.path.relpath(file, root) if file.is_relative_to(root) else str(file)
+        return paths.key_of(name)
 
     def _file(self, item: Item) -> Path:
         return self.place.root / paths.path_of(self.key_of(item.address))
@@ -299,6 +304,12 @@ class Dump(Connector[DumpKeys]):
     async def recognise(cls, target: Target) -> Recognised | None:
         """A table or archive that is packed, or too large to be a single document."""
         path = target.path
+        if target.url and target.response is None:
+            name = target.url.partition("#")[0].partition("?")[0]
+            if format_of(name) not in TEXTS or compression_of(name):
+                return None
+            stem = name.rpartition("/")[2].partition(".")[0]
+            return Recognised(keys={"path": target.url}, why="a table", name=stem, fit=60)
         if path is None or not path.is_file() or not format_of(path.name):
             return None
         is_packed = format_of(path.name) not in DOCUMENTS or compression_of(path.name)
@@ -317,10 +328,6 @@ class Dump(Connector[DumpKeys]):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "orders.csv").write_text(DEMO, encoding="utf-8")
         return Sample("demo-dump", {"path": f"./{folder.name}/orders.csv", "key": "id"})
-
-
-class _Changed(Exception):
-    """The file is another one than when it was begun."""
 
 
 def stamp_of(file: Path) -> str:

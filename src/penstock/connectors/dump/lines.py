@@ -17,6 +17,17 @@ class Readable(Protocol):
     def readline(self, size: int = -1, /) -> bytes: ...
 
 
+class LineSource(Protocol):
+    """What lines are taken from, and can be given back to."""
+
+    @property
+    def line(self) -> int: ...
+
+    def next(self) -> bytes: ...
+
+    def put_back(self, lines: list[bytes]) -> None: ...
+
+
 class Lines:
     """The lines of a stream from where it stands. `offset` and `line` are of what comes next."""
 

@@ -42,6 +42,10 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: list[str] = []
 
 
+class FileChanged(Exception):
+    """The file is another one than when it was begun."""
+
+
 class Table(Protocol):
     """One table of a file, read from its start to its end."""
 
@@ -79,8 +83,8 @@ class TextTable:
         lines = self._lines
         first, body, count = lines.line, bytearray(), 0
         lines.dropped.clear()
-        taken = _Taken(lines)
-        for _ in records_of(self._kind, self._delimiter)(taken):  # type: ignore[arg-type]
+        taken = Taken(lines)
+        for _ in records_of(self._kind, self._delimiter)(taken):
             body += taken.take()
             count += 1
             if count >= MOST_ROWS or len(body) >= MOST_BYTES:
@@ -107,7 +111,7 @@ class TextTable:
         self._lines.line = to.line
 
 
-class _Taken:
+class Taken:
     """Lines that remember what was taken of them."""
 
     def __init__(self, lines: Lines) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.connectors.dump.lines import Lines
+from penstock.connectors.dump.lines import LineSource
 from penstock.connectors.formats.parsed import clean
 
 MARK = "\ufeff"
@@ -26,13 +26,13 @@ class Record(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-Records = Callable[[Lines], Iterator[Record]]
+Records = Callable[[LineSource], Iterator[Record]]
 
 
 def csv_records(delimiter: str) -> Records:
     """Records of a CSV text. Lines are taken from the stream no further than to the end of each record."""
 
-    def records(lines: Lines) -> Iterator[Record]:
+    def records(lines: LineSource) -> Iterator[Record]:
         pending: list[bytes] = []
 
         def texts() -> Iterator[str]:
@@ -77,7 +77,7 @@ def _text(cell: str) -> str:
     return cell if cell.isascii() and "\0" not in cell else clean(cell.encode("latin-1").decode())
 
 
-def json_records(lines: Lines) -> Iterator[Record]:
+def json_records(lines: LineSource) -> Iterator[Record]:
     """A value in each line."""
     while line := lines.next():
         bare = line.strip().removeprefix(MARK.encode())

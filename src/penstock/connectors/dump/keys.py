@@ -1,0 +1,72 @@
+"""The keys of a source with the connector `dump`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from penstock.connectors.files.connector import read_patterns
+from penstock.settings.connector import ConnectorKeys
+from penstock.settings.declaration import Reads, Usual, about
+from penstock.settings.document import Entry
+from penstock.settings.kinds import Size, one_or_many, read_names, texts_schema
+from penstock.settings.section import read_text
+
+
+def _read_fields(entry: Entry, path: str) -> tuple[str, ...]:
+    if isinstance(entry.value, str):
+        return (read_text(entry, path),)
+    found: tuple[str, ...] = read_names(entry, path, "columns", read_text)
+    return found
+
+
+def _fields_schema(_: Any) -> dict[str, Any]:
+    return one_or_many()
+
+
+class DumpKeys(ConnectorKeys, frozen=True, kw_only=True):
+    """A large file, or several."""
+
+    path: Annotated[
+        str,
+        about(
+            "the file, relative to penstock.yaml, a pattern such as `./dumps/*.csv.gz`, or the http address of "
+            "a CSV or JSON lines file"
+        ),
+    ]
+    key: Annotated[
+        tuple[str, ...],
+        Reads(_read_fields, _fields_schema),
+        about("column or columns that make the key of a record"),
+        Usual("the file and the number of the row"),
+    ] = ()
+    title: Annotated[str | None, about("column with the title of a record"), Usual("none")] = None
+    text: Annotated[str | None, about("column with the text of a record"), Usual("none")] = None
+    format: Annotated[
+        Literal["csv", "jsonl", "xml", "parquet", "sqlite", "zip", "tar"] | None,
+        about("`csv`, `jsonl`, `xml`, `parquet`, `sqlite`, `zip` or `tar`"),
+        Usual("by the name"),
+    ] = None
+    delimiter: Annotated[
+        str | None, about("what separates the cells of CSV"), Usual("by the first line")
+    ] = None
+    header: Annotated[bool, about("whether the first line of CSV has the names of columns")] = True
+    encoding: Annotated[
+        str | None,
+        about("encoding of text, such as `latin-1`"),
+        Usual("UTF-8, UTF-16 with its mark, else Windows-1252"),
+    ] = None
+    members: Annotated[
+        tuple[str, ...],
+        Reads(read_patterns, texts_schema),
+        about(
+            'files to read of an archive, or tables of a database, such as `["*.csv"]`, in the syntax of '
+            "ignore files"
+        ),
+        Usual("all"),
+    ] = ()
+    element: Annotated[
+        str | None,
+        about("name of the XML element that is a row"),
+        Usual("the children of the outermost one"),
+    ] = None
+    max_bytes: Annotated[Size, about("most bytes of a file, unpacked")] = 100_000_000_000
