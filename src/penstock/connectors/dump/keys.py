@@ -29,8 +29,8 @@ class DumpKeys(ConnectorKeys, frozen=True, kw_only=True):
     path: Annotated[
         str,
         about(
-            "the file, relative to penstock.yaml, a pattern such as `./dumps/*.csv.gz`, or the http address of "
-            "a CSV or JSON lines file"
+            "the file, relative to penstock.yaml, a pattern such as `./dumps/*.csv.gz`, or the address of "
+            "a CSV or JSON lines file on a server"
         ),
     ]
     key: Annotated[
