@@ -96,9 +96,11 @@ class Exchange:
 
 def _is_within(row: Row, query: dict[str, str]) -> bool:
     at_ns = row["timestamp"]
-    if isinstance(at_ns, str):
-        at_ns = int(datetime.fromisoformat(at_ns).timestamp() * SECOND_NS)
-    start, end = (
-        datetime.fromisoformat(query[name]).timestamp() * SECOND_NS for name in ("from", "to")
-    )
-    return bool(start <= at_ns < end)
+    at_ns = _ns(at_ns) if isinstance(at_ns, str) else at_ns
+    return bool(_ns(query["from"]) <= at_ns < _ns(query["to"]))
+
+
+def _ns(text: str) -> int:
+    """Exactly: a float has no place for nanoseconds."""
+    moment = datetime.fromisoformat(text)
+    return int(moment.replace(microsecond=0).timestamp()) * SECOND_NS + moment.microsecond * 1000

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.app import Project
+from penstock.connectors.market.sessions import is_fault
 from penstock.errors import ConfigError
 from penstock.testing import RawResponse, Request, answer
 from penstock.testing.connectors import ConnectorSuite, Place, Trial
@@ -171,6 +173,13 @@ def test_backfills_know_symbols_and_windows_and_fill_what_is_missing(tmp_path: P
         trial.work(project)
         assert started.run is not None
         assert project.require_run(started.run.id).state == "completed"
+        before = trial.records()
+        again = project.backfills.start("place", first, last, ["ACME"])
+        trial.work(project)
+        assert again.run is not None
+        row = project.require_run(again.run.id)
+        assert (row.options.reconciles, row.inserted, row.updated) == (started.run.id, 0, 0)
+        assert trial.records() == before
         left = project.backfills.plan("place", first, last, missing=True)
         assert {gap.partition for gap in left.missing} == {"GLOBEX"}
     assert len(bars(trial, "ACME")) == 9
@@ -305,6 +314,7 @@ JSON = {
     "provider": "json",
     "url": SITE + "/v2/{symbol}?a={start_ms}&b={end_day}&p={page}",
     "format": {
+        "first_page": "0",
         "rows": "data.items",
         "fields": {"timestamp": "t", "close": "ohlc.c", "open": "ohlc.o"},
     },
@@ -316,8 +326,8 @@ def test_a_provider_is_described_by_paths_and_templates(tmp_path: Path) -> None:
     trial = trial_of(tmp_path, **{**JSON, **history(5), "window": "30d"})
     seconds = int(TODAY - DAY_S)
     pages = {
-        "1": {"data": {"items": [{"t": seconds, "ohlc": {"o": "1.5", "c": 2}}]}},
-        "2": {"data": {"items": [{"t": 1000 * seconds + 500, "ohlc": {"c": 3}}]}},
+        "0": {"data": {"items": [{"t": seconds, "ohlc": {"o": "1.5", "c": 2}}]}},
+        "1": {"data": {"items": [{"t": 1000 * seconds + 500, "ohlc": {"c": 3}}]}},
     }
 
     def get(url: str) -> RawResponse:
@@ -341,6 +351,7 @@ def test_pages_that_go_in_a_circle_are_bad_data(tmp_path: Path) -> None:
     trial.place.page = lambda request: answer(body)  # type: ignore[method-assign]
     run = trial.run()
     assert {job.kind for job in trial.jobs(run) if job.state == "quarantined"} == {"data"}
+    assert len(trial.place.requests) < 10
 
 
 PROVIDER = """
@@ -395,3 +406,45 @@ def test_a_mistake_in_the_keys_is_said_in_one_line(tmp_path: Path, keys: str, pr
     (tmp_path / "penstock.yaml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(problem)), Project.open(tmp_path) as project:
         project.graph(project.source("a"))
+
+
+OWN = """
+from penstock import Pipeline
+
+only = Pipeline("only")
+both = Pipeline("both")
+
+
+@only.step(after="read")
+def history(document, ctx):
+    ctx.save("own", key=document["key"], data=document)
+
+
+@both.step(after=["read", "listen"], unit="page", key="key")
+def everything(document, ctx):
+    ctx.save("own", key=document["key"], data=document)
+"""
+
+
+def test_events_of_a_stream_that_no_step_gets_are_not_listened_to(tmp_path: Path) -> None:
+    (tmp_path / "own_steps_of_market.py").write_text(OWN)
+    live: dict[str, Any] = {"live": {"url": "wss://market.example/"}}
+    for name, streams in (("only", []), ("both", ["listen"])):
+        trial = trial_of(tmp_path, pipeline=f"own_steps_of_market:{name}", **live)
+        with trial.project() as project:
+            stages = project.graph(project.source("place")).stages
+            assert [stage.name for stage in stages if stage.is_stream] == streams
+
+
+def test_silence_is_a_fault_only_while_the_exchange_is_open() -> None:
+    pytest.importorskip("exchange_calendars")
+    at = {
+        "monday": datetime(2026, 11, 16, 15, 0, tzinfo=UTC).timestamp(),
+        "sunday": datetime(2026, 11, 15, 15, 0, tzinfo=UTC).timestamp(),
+        "thanksgiving": datetime(2026, 11, 26, 15, 0, tzinfo=UTC).timestamp(),
+    }
+    found = {day: is_fault(31, 30, "XNYS", moment) for day, moment in at.items()}
+    assert found == {"monday": True, "sunday": False, "thanksgiving": False}
+    assert is_fault(31, 30, None, at["sunday"])
+    assert not is_fault(29, 30, "XNYS", at["monday"])
+    assert not is_fault(31, 30, "XNYS", at["monday"], is_closed=True)

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.connectors.market.events import Event
+from penstock.connectors.market.json_pages import JsonPages
+from penstock.connectors.market.keys import MarketKeys, RowKeys
 from penstock.connectors.market.moments import moment_ns, written
 from penstock.connectors.market.sequences import Gap, Sequencer, missing_of
 
@@ -127,3 +129,14 @@ def test_times_are_read_as_providers_write_them(value: object, text: str) -> Non
 def test_what_is_no_time_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"no time|month"):
         moment_ns(value)
+
+
+def test_rows_that_are_lists_have_their_usual_order_or_the_places_that_are_named() -> None:
+    body = b"[[1793577600, 1, 4, 0.5, 2, 900]]"
+    keys = MarketKeys(url="https://x.example/{symbol}", start="2026-01-01")
+    [usual] = JsonPages(keys, "s").parse(body, "A", "").events
+    assert usual.values == {"open": 1, "high": 4, "low": 0.5, "close": 2, "volume": 900}
+    places = RowKeys(fields={"timestamp": "0", "close": "1"})
+    named = MarketKeys(url="https://x.example/{symbol}", start="2026-01-01", format=places)
+    [own] = JsonPages(named, "s").parse(body, "A", "").events
+    assert (own.values, own.at_ns) == ({"close": 1}, usual.at_ns)

@@ -117,7 +117,9 @@ def survived(folder: Path, ticks: int, kills: int, seed: int) -> None:
             if worker is not None:
                 kill(worker)
         everything = ledger(exchange)
-        until(lambda: saved(rig) == everything, "every tick is there", process=process)
+        until(
+            lambda: saved(rig) == everything, "every tick is there", within_s=600, process=process
+        )
         until(
             lambda: {row.state for row in fills(rig)} == {"completed"},
             "gaps are closed",

@@ -52,7 +52,7 @@ def graph_of(source: SourceSettings, root: Path, where: str) -> Graph:
         hint = error.hint or 'a step that gets what the connector reads says after="read"'
         raise PipelineError(f"{where}: {error.message}", hint) from error
     made = _made(source.connector, source.key, str(root), _encode(source.options))
-    return _bounded(graph, *made.bounds())
+    return _bounded(graph if own is None else _heard(graph), *made.bounds())
 
 
 def connected(name: str, own: Pipeline | None) -> Pipeline:
@@ -61,6 +61,13 @@ def connected(name: str, own: Pipeline | None) -> Pipeline:
     connector.require()
     made = pipeline_of(connector, saves=own is None)
     return made if own is None else joined(made, own)
+
+
+def _heard(graph: Graph) -> Graph:
+    """The graph without a stream whose events no step of the user's gets: they would be lost."""
+    given = {name for stage in graph.stages for name in stage.after}
+    stages = [stage for stage in graph.stages if not stage.is_stream or stage.name in given]
+    return Graph(graph.name, tuple(stages), graph.version, graph.retry, graph.files)
 
 
 def _bounded(graph: Graph, depth: int, pages: int) -> Graph:

@@ -8,6 +8,7 @@ new versions there, and the raw ones stay.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -56,9 +57,8 @@ class Adjusting:
         partition = f"{symbol} adjusted"
         if (await self._ctx.cursor(partition) or {}).get("actions") != mark:
             since = 0.0
-        bars = await self._bars(symbol, since)
         factors = factors_of(actions, await self._closes(symbol, actions))
-        for data in bars:
+        async for data in self._bars(symbol, since):
             self._save(symbol, data, factors)
             if self._saved % COMMIT_EVERY == 0:
                 await self._ctx.commit()
@@ -75,13 +75,11 @@ class Adjusting:
             own = [event for event in own if event.event_type == SPLIT]
         return sorted(own, key=lambda event: event.at_ns)
 
-    async def _bars(self, symbol: str, since: float) -> list[dict[str, Any]]:
+    async def _bars(self, symbol: str, since: float) -> AsyncIterator[dict[str, Any]]:
         prefix = prefix_of(self._market.label, symbol)
-        return [
-            record["data"]
-            async for record in records_of(self._ctx, self._raw, prefix, since)
-            if record.get("kind") == BAR
-        ]
+        async for record in records_of(self._ctx, self._raw, prefix, since):
+            if record.get("kind") == BAR:
+                yield record["data"]
 
     async def _closes(self, symbol: str, actions: list[Event]) -> dict[int, float]:
         """The close before each dividend: what it is a part of."""
@@ -89,7 +87,7 @@ class Adjusting:
         if not dividends:
             return {}
         found: dict[int, float] = {}
-        for data in await self._bars(symbol, 0.0):
+        async for data in self._bars(symbol, 0.0):
             at_ns = moment_ns(data["timestamp"])
             for moment in dividends:
                 if at_ns < moment:

@@ -131,7 +131,8 @@ class Market(Connector[MarketKeys]):
 
     def _require_whole(self, ctx: Context, window: Window, seen: Sequence[int]) -> None:
         """A gap of the stream is filled when all that it lacks has come: history may be behind."""
-        wanted = ctx.params.get("gap") if ctx.run.kind == "backfill" else None
+        # Put there with the run that fills a gap.
+        wanted = ctx.params.get("gap") if ctx.run.kind == "backfill" and ctx.run.of_run_id else None
         holes = missing_of(wanted, seen) if isinstance(wanted, list) else []
         if holes:
             shown = ", ".join(f"{first}–{last}" for first, last in holes[:5])

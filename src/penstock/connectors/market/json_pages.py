@@ -72,7 +72,7 @@ class JsonPages(Provider):
         symbols = [row if isinstance(row, str) else at_path(row, about.symbol) for row in rows]
         if not all(isinstance(symbol, str) and symbol for symbol in symbols):
             raise BadData(f"the listing has rows without {about.symbol!r}", cause="bad listing")
-        return symbols, _next(found, about.next, page, about.url, len(rows))
+        return symbols, self._next(found, about.next, page, about.url, len(rows))
 
     def adjustments(self, symbol: str, page: str) -> str:
         about = self.keys.actions
@@ -116,15 +116,24 @@ class JsonPages(Provider):
         found = decoded(body)
         rows = _list(found, about.rows)
         named = [self._named(row, about) for row in rows]
-        next_page = _next(found, about.next, page, template, len(rows))
+        next_page = self._next(found, about.next, page, template, len(rows))
         return rows_page(named, symbol, usual_type(self.keys), next_page)
 
     def _named(self, row: Any, about: RowKeys) -> dict[str, Any]:
         """A row with our names of fields."""
-        if isinstance(row, list):
+        if isinstance(row, list) and not about.fields:
             return dict(zip(COLUMNS, row, strict=False))
         paths = {name: about.fields.get(name, name) for name in FIELDS}
         return {name: at_path(row, path) for name, path in paths.items()}
+
+    def _next(self, found: Any, path: str, page: str, template: str, rows: int) -> str:
+        """The page after this one: as the answer says, or by its number until a page is empty."""
+        if path:
+            token = at_path(found, path)
+            return "" if token in (None, False, "") else str(token)
+        number = page or self.keys.format.first_page
+        is_numbered = "{page}" in template and rows > 0 and number.isdecimal()
+        return str(int(number) + 1) if is_numbered else ""
 
     def _filled(self, template: str, symbol: str, page: str, places: Mapping[str, str]) -> str:
         known = {**places, "symbol": symbol, "page": page or self.keys.format.first_page}
@@ -137,16 +146,6 @@ class JsonPages(Provider):
 
 def _is_address(page: str) -> bool:
     return page.startswith(("http://", "https://"))
-
-
-def _next(found: Any, path: str, page: str, template: str, rows: int) -> str:
-    """The page after this one: as the answer says, or by its number until a page is empty."""
-    if path:
-        token = at_path(found, path)
-        return "" if token in (None, False, "") else str(token)
-    if "{page}" not in template or not rows:
-        return ""
-    return str(int(page or 1) + 1) if (page or "1").isdecimal() else ""
 
 
 def _list(found: Any, path: str) -> list[Any]:

@@ -89,10 +89,10 @@ class RowKeys(Keys, frozen=True):
         dict[str, str],
         Reads(_read_fields, texts_by_name),
         about(
-            "path of each field in a row: `{timestamp: t, open: o, close: c}`; rows that are lists are "
-            "timestamp, open, high, low, close, volume"
+            "path of each field in a row: `{timestamp: t, open: o, close: c}`, or its place in a row that "
+            "is a list: `{timestamp: '0'}`"
         ),
-        Usual("our names"),
+        Usual("our names; of lists timestamp, open, high, low, close, volume"),
     ] = msgspec.field(default_factory=dict)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from penstock.connectors.market.events import Event
 from penstock.connectors.market.moments import SECOND_NS, moment_ns, written
 from penstock.connectors.market.provider import MOST_REFUSED, Frame
 from penstock.connectors.market.sequences import Gap, Sequencer
-from penstock.connectors.market.sessions import is_open_at
+from penstock.connectors.market.sessions import is_fault
 from penstock.counting import count
 from penstock.http.failures import FetchError, HostClosed
 from penstock.jobs.failures import AuthFailed, BadData, Permanent
@@ -155,7 +156,9 @@ class Listening:
 
     def _wait_s(self, batch: Batch) -> float:
         now = _now()
-        waits = [LOOK_S, self._heard_at + self._keys.heartbeat - now]
+        silent_at = self._heard_at + self._keys.heartbeat
+        # Once it is known that silence is no fault, there is no hurry to look again.
+        waits = [LOOK_S, silent_at - now if silent_at > now else LOOK_S]
         if batch.messages:
             waits.append(batch.began_at + BATCH_S - now)
         if any(each.waits for each in self._sequencers.values()):
@@ -164,11 +167,12 @@ class Listening:
 
     def _check_silence(self) -> None:
         silent_s = _now() - self._heard_at
-        if silent_s < self._keys.heartbeat or self._is_closed:
-            return
-        if not is_open_at(self._market.settings.calendar, self._ctx.now()):
-            return
-        raise Lost(f"nothing came for {silent_s:.1f} s")
+        if self._is_fault(silent_s):
+            raise Lost(f"nothing came for {silent_s:.1f} s")
+
+    def _is_fault(self, silent_s: float) -> bool:
+        calendar, now = self._market.settings.calendar, self._ctx.now()
+        return is_fault(silent_s, self._keys.heartbeat, calendar, now, is_closed=self._is_closed)
 
     async def _taken(self, batch: Batch) -> AsyncIterator[Document | Checkpoint]:
         """Save what a batch says, signal its gaps, and remember the place: all of it, or nothing."""
@@ -258,8 +262,9 @@ class Listening:
             self._ctx.signal(
                 GAP,
                 partition=symbol,
-                start_at=start_ns // MS_NS / 1000,
-                end_at=(end_ns // MS_NS + 1) / 1000,
+                # A little more on both sides: providers round, and differ in which ends belong to a range.
+                start_at=(start_ns // MS_NS - 1) / 1000,
+                end_at=(end_ns // MS_NS + 2) / 1000,
                 sequences=ranges,
             )
         self._gaps.clear()
@@ -273,8 +278,7 @@ class Listening:
 
     def _lose(self, reason: str) -> None:
         """Once for each outage, and only while the exchange is open."""
-        is_open = is_open_at(self._market.settings.calendar, self._ctx.now())
-        if self._stale_since is not None or self._is_closed or not is_open:
+        if self._stale_since is not None or not self._is_fault(inf):
             return
         self._stale_since = _now()
         self._ctx.note(f"the stream was lost: {reason}; connecting again")

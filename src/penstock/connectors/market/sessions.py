@@ -15,6 +15,18 @@ def is_open_at(calendar: str | None, at: float) -> bool:
     return at >= found.known_until or found.holds(at)
 
 
+def is_fault(
+    silent_s: float,
+    heartbeat_s: float,
+    calendar: str | None,
+    now: float,
+    *,
+    is_closed: bool = False,
+) -> bool:
+    """Whether silence means that a stream is broken: not while the exchange is closed, or was said to be."""
+    return silent_s >= heartbeat_s and not is_closed and is_open_at(calendar, now)
+
+
 def is_open_within(calendar: str, start_at: float, end_at: float) -> bool:
     """Whether any session holds any of this time."""
     at = start_at
