@@ -110,6 +110,25 @@ def imap(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"seconds": report.seconds, "done": done, "messages": done}
 
 
+def headless(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Open all pages in a browser whose requests pass all gates: each is a job, a snapshot and a record."""
+    source = {
+        "connector": "headless",
+        "sitemap": size["origin"] + "/sitemap.xml",
+        "wait": "load",
+        "pages_per_browser": 1000,
+        "limits": {"concurrency": size["concurrency"], "rate": RATE},
+        "fetch": {"allow_private": True},
+        **GUARDED,
+    }
+    with project_in(folder, {"pages.test": source}) as project:
+        report = _run(project, "pages.test")
+        saved = len(_records(project.connection, "pages.test"))
+        if saved != size["pages"]:
+            raise RuntimeError(f"{saved} of {size['pages']} pages were saved")
+    return {"seconds": report.seconds, "done": saved}
+
+
 def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Load every other record, uncounted, then save all of them against the clock."""
     sources = {

@@ -22,6 +22,7 @@ DLT_DEFAULTS = "dlt, no primary key"
 DLT_API = "dlt rest_api, merge"
 DLT_API_APPEND = "dlt rest_api, append"
 BARE_IMAPCLIENT = "bare imapclient"
+PLAYWRIGHT = "plain Playwright, one tab"
 BROWSERS = 50
 WATCHED = f"Penstock, {BROWSERS} browsers"
 
@@ -128,6 +129,21 @@ def api(scale: Scale) -> Workload:
     )
 
 
+def headless(scale: Scale) -> Workload:
+    pages = scale.of(300, 30)
+    size = {"pages": pages, "concurrency": 2}
+    return Workload(
+        name="headless",
+        title=f"{pages} pages opened in chromium",
+        unit="pages/s",
+        sides=(
+            Side(OURS, "bench.ours:headless", size),
+            Side(PLAYWRIGHT, "bench.peers.plain_playwright:crawl", size),
+        ),
+        site_pages=pages,
+    )
+
+
 def latency(scale: Scale) -> Workload:
     size = {"jobs": scale.of(300, 30)}
     return Workload(
@@ -222,6 +238,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "imap": imap,
     "records": records,
     "api": api,
+    "headless": headless,
     "latency": latency,
     "claims": claims,
     "sources": sources,
@@ -239,6 +256,8 @@ RATES: dict[str, tuple[tuple[str, float | None], ...]] = {
     "site": ((SCRAPY, 5.0), (SCRAPY_TUNED, 5.0), (BARE_AIOHTTP, 0.2)),
     "records": ((DLT, 5.0), (DLT_DEFAULTS, 5.0)),
     "api": ((DLT_API, 3.0), (DLT_API_APPEND, 3.0)),
+    # Within 1.3 times its time.
+    "headless": ((PLAYWRIGHT, 0.77),),
 }
 LATENCY_MS = {"p50_ms": 10.0, "p99_ms": 50.0}
 

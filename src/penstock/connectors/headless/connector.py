@@ -36,6 +36,8 @@ class Headless(Web):
     Settings = HeadlessKeys
     extra = "headless"
     modules = ("playwright",)
+    # Chromium takes a core for each page that it draws.
+    concurrency = 2
     settings: HeadlessKeys
 
     @property
