@@ -15,7 +15,8 @@ from typing import NoReturn
 
 from penstock.http.browser.process_tree import Process, below, kill, looked_at
 
-LOOK_S = 0.2
+# While pages are drawn, and while none is.
+LOOK_S, REST_S = 0.2, 1.0
 # What chromium itself may have beside its pages, in each of its other processes.
 ROOM = 512_000_000
 EXIT_MEMORY = 7
@@ -41,7 +42,7 @@ class Guard:
         return time.monotonic() - self._killed_at < _SOON_S
 
     def _watch(self) -> None:
-        while not select.select([self._lifeline], [], [], LOOK_S)[0]:
+        while not select.select([self._lifeline], [], [], LOOK_S if self._pages() else REST_S)[0]:
             self._look()
         self.end(0)
 
