@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bench.rounds import Measured
 from bench.table import Row
 
 MARKER = "<!-- Everything below this line is written by `make bench`. -->"
+ROUNDS = ("workload", "side", "slowest", "median", "fastest", "unit", "rounds")
 COLUMNS = ("work", "Penstock", "peer", "ratio", "target", "")
 
 
@@ -44,6 +46,41 @@ def write_page(
     page.write_text("\n\n".join(part for part in parts if part) + "\n")
 
 
+def update_page(
+    page: Path, tables: dict[str, list[Row]], measured: list[Measured], facts: dict[str, str]
+) -> None:
+    """Replace the rows of these workloads, or add them; all others stay, and so does what stands above."""
+    head, _, below = page.read_text().partition(MARKER)
+    titles = ["The table", "The table on Postgres", "The machine", "The rounds", "The plots"]
+    found = dict.fromkeys(titles, "") | dict(
+        part.split("\n\n", 1) for part in below.strip().removeprefix("## ").split("\n\n## ")
+    )
+    for title, rows in tables.items():
+        found[title] = _replaced(found[title], COLUMNS, [_cells(row) for row in rows])
+    found["The rounds"] = _replaced(found["The rounds"], ROUNDS, _spread_rows(measured))
+    found["The machine"] += f"\n- {_again(measured, facts)}"
+    parts = [f"## {title}\n\n{body.strip()}" for title, body in found.items() if body.strip()]
+    page.write_text("\n\n".join([head.rstrip(), MARKER, *parts]) + "\n")
+
+
+def _replaced(table: str, header: tuple[str, ...], rows: list[Any]) -> str:
+    """A table with these rows in the place of those that begin with the same words."""
+    new = _markdown(header, rows).splitlines()[2:]
+    names = {line.split(" | ")[0] for line in new}
+    lines = table.splitlines() or _markdown(header, []).splitlines()
+    old = [at for at, line in enumerate(lines) if line.split(" | ")[0] in names]
+    place = old[0] if old else len(lines)
+    before = [line for at, line in enumerate(lines) if at < place]
+    after = [line for at, line in enumerate(lines) if at >= place and at not in old]
+    return "\n".join([*before, *new, *after])
+
+
+def _again(measured: list[Measured], facts: dict[str, str]) -> str:
+    names = ", ".join(each.workload.name for each in measured)
+    loads = [value for name, value in facts.items() if name.startswith("load ")]
+    return f"measured again on {datetime.now(UTC):%Y-%m-%d}: {names}; load {' to '.join(loads)}"
+
+
 def write_json(
     file: Path, tables: dict[str, list[Row]], measured: list[Measured], facts: dict[str, str]
 ) -> None:
@@ -71,8 +108,13 @@ def _facts(facts: dict[str, str], rounds: int) -> str:
 
 
 def _spread(measured: list[Measured]) -> str:
+    rows = _spread_rows(measured)
+    return "## The rounds\n\n" + _markdown(ROUNDS, rows) if rows else ""
+
+
+def _spread_rows(measured: list[Measured]) -> list[Any]:
     """Every side's slowest, median and fastest round: how far to trust a ratio."""
-    rows = []
+    rows: list[Any] = []
     for each in measured:
         for side, results in each.results.items():
             if results and "seconds" in results[0]:
@@ -80,8 +122,7 @@ def _spread(measured: list[Measured]) -> str:
                 figures = (rates[0], each.rate(side), rates[-1])
                 shown = [f"{figure:,.0f}" for figure in figures]
                 rows.append((each.workload.name, side, *shown, each.workload.unit, len(results)))
-    header = ("workload", "side", "slowest", "median", "fastest", "unit", "rounds")
-    return "## The rounds\n\n" + _markdown(header, rows) if rows else ""
+    return rows
 
 
 def _plots(page: Path) -> str:
