@@ -77,6 +77,8 @@ class LinksPlace(SitemapPlace):
 
 class TestBySitemap(ConnectorSuite):
     place = SitemapPlace
+    # Pages are parsed, which is slow while memory is traced; TestManyPages has very many.
+    many = 40
 
 
 @pytest.mark.torture
@@ -88,6 +90,7 @@ class TestManyPages(ConnectorSuite):
 
 class TestByLinks(ConnectorSuite):
     place = LinksPlace
+    many = 40
 
 
 class Site(SitemapPlace):
