@@ -109,6 +109,19 @@ class TestIssues(ConnectorSuite):
         trial.run()
         assert trial.documents()[key]["text"] == "the text of two"
 
+    def test_a_deletion_that_was_undone_is_seen_again(self, tmp_path: Path) -> None:
+        """By a full run, too."""
+        trial = self.start(tmp_path)
+        trial.run()
+        trial.place.remove("two")
+        second = trial.run("full")
+        key = trial.place.key("two")
+        with trial.project() as project:
+            project.runs.undo(second.id)
+        assert key in trial.documents()
+        trial.run("full")
+        assert key not in trial.documents()
+
 
 @pytest.mark.torture
 class TestManyIssues(TestIssues):

@@ -31,6 +31,7 @@ from penstock.connectors.github.repositories import repositories
 from penstock.connectors.github.rest import Api, nothing_there
 from penstock.connectors.github.rows import Repository, document_of
 from penstock.connectors.github.trees import Chosen, listed_entries
+from penstock.connectors.listing import KNOWN_BATCH, knowledge_of
 from penstock.http.failures import FetchError
 from penstock.jobs.failures import Permanent
 from penstock.jobs.outcome import Skip
@@ -76,17 +77,28 @@ class GitHub(Connector[GitHubKeys]):
         if not commit:
             ctx.note("the repository is empty")
             return
-        cursor = f"{commit} {ctx.in_progress.source.version}"
-        if ctx.run.kind == "incremental" and cursors.get(GIT) == cursor:
+        state = f"{commit} {ctx.in_progress.source.version}"
+        if ctx.run.kind == "incremental" and await self._is_as_it_was(ctx, cursors.get(GIT), state):
             ctx.note(f"the branch is at {commit[:12]} as before")
             return
-        part, chosen = Part(self.place.source, ""), Chosen(self.settings)
+        part, chosen, number = Part(self.place.source, ""), Chosen(self.settings), 0
         for item in chosen.items(await repository.entries(commit), part):
+            number += 1
             yield item
         for words in chosen.words():
             ctx.note(words)
         yield Listed(part.address)
-        yield Checkpoint(cursor, GIT, ordered=False)
+        yield Checkpoint({"state": state, "files": number}, GIT, ordered=False)
+
+    async def _is_as_it_was(self, ctx: Context, cursor: Any, state: str) -> bool:
+        """By its commit; not if more files are known than it had: a run that deleted some was undone."""
+        if not isinstance(cursor, dict) or cursor.get("state") != state:
+            return False
+        known, after = 0, ""
+        while pages := await knowledge_of(ctx).pages_after(ctx.in_progress.job, after, KNOWN_BATCH):
+            known += sum(page.done_hash is not None for page in pages)
+            after = pages[-1].url
+        return known <= int(cursor.get("files", 0))
 
     def _git_repository(self, ctx: Context) -> GitRepository:
         if find_spec("dulwich") is None:
