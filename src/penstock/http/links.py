@@ -18,7 +18,9 @@ MOST_LINKS = 10_000
 _LONG = 65_536
 _USUAL_PORTS = {"http": 80, "https": 443}
 # What tells a site where a visitor came from, and not which page is meant.
-_TRACKING = re.compile(r"utm_\w{1,40}|gclid|fbclid|msclkid|mc_cid|mc_eid", re.IGNORECASE)
+TRACKING = re.compile(
+    r"utm_\w{1,40}|gclid|fbclid|msclkid|mc_[ce]id|yclid|_ga|_gl|igshid", re.IGNORECASE
+)
 
 
 def links_of(response: Response) -> list[str]:
@@ -60,7 +62,7 @@ def normalised(link: str, base: str = "") -> str | None:
         url = url.with_fragment(None).with_user(None)
         if url.explicit_port == _USUAL_PORTS[url.scheme]:
             url = url.with_port(None)
-        kept = [(name, value) for name, value in url.query.items() if not _TRACKING.fullmatch(name)]
+        kept = [(name, value) for name, value in url.query.items() if not TRACKING.fullmatch(name)]
         if len(kept) != len(url.query):
             url = url.with_query(kept)
     except (ValueError, TypeError):

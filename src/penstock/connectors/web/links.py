@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from penstock.connectors.files.globs import Globs
+from penstock.http.links import TRACKING
 
 Scope = Literal["host", "prefix", "domain"]
 
@@ -17,9 +18,6 @@ DEEPEST_PATH = 15
 MOST_PARAMETERS = 4
 # A name that stands so often in one path comes from relative links that pile up.
 MOST_REPEATED = 3
-_TRACKING = re.compile(
-    r"utm_\w+|gclid|fbclid|msclkid|mc_[ce]id|yclid|_ga|_gl|igshid", re.IGNORECASE
-)
 _SESSION = re.compile(
     r"(php|asp|j)?sess(ion)?_?id|sid|s_?id|cfid|cftoken|aspsessionid\w*|zenid|oscsid", re.IGNORECASE
 )
@@ -35,7 +33,10 @@ _PORTS = {"http": "80", "https": "443"}
 
 
 def canonical(url: str) -> str:
-    """One spelling of an address: without fragment, usual port, tracking and session parameters."""
+    """One spelling of an address: without fragment, usual port, tracking and session parameters.
+
+    The path stays as it is written, unlike that of `ctx.links`: it is the key of a record.
+    """
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     port = f":{parts.port}" if parts.port and str(parts.port) != _PORTS.get(parts.scheme) else ""
@@ -46,7 +47,7 @@ def canonical(url: str) -> str:
         kept = [
             (name, value)
             for name, value in parse_qsl(query[:4000], keep_blank_values=True)
-            if not _TRACKING.fullmatch(name) and not _SESSION.fullmatch(name)
+            if not TRACKING.fullmatch(name) and not _SESSION.fullmatch(name)
         ]
         query = urlencode(kept)
     return f"{parts.scheme}://{host}{port}{path}{f'?{query}' if query else ''}"
