@@ -13,10 +13,11 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import product, projects
+from bench import product, projects, text_files
 from bench import records as loads
 from bench.peers.bare_sqlite import rows_per_job
 from bench.projects import GUARDED, RATE, SQLITE, nothing, project_in, span, up, write
@@ -91,6 +92,18 @@ def api(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         saved = _records(project.connection, "items.test")
         loads.check({key: data["data"]["price"] for key, data in saved.items()}, size["items"])
     return {"seconds": report.seconds, "done": size["items"]}
+
+
+def files(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Read a folder: every file is a durable job, its bytes a snapshot, its document a record."""
+    text_files.write(folder / "texts", size["files"], size["file_bytes"])
+    source = {"connector": "files", "folder": "./texts", **GUARDED}
+    with project_in(folder, {"texts": source}) as project:
+        report = _run(project, "texts")
+        saved = _each_record(project.connection, "texts")
+        sizes = {key.rpartition("/")[2]: len(data["text"]) for key, data in saved}
+        text_files.check(sizes, size["files"], size["file_bytes"])
+    return {"seconds": report.seconds, "done": size["files"]}
 
 
 def imap(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -256,12 +269,14 @@ def _run(project: Project, source: str) -> RunReport:
 
 
 def _records(store: Store, collection: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    return dict(_each_record(store, collection))
+
+
+def _each_record(store: Store, collection: str) -> Iterator[tuple[str, Any]]:
     after = ""
     while page := store.records.of(collection, after):
-        found.update((row.key, row.data) for row in page)
+        yield from ((row.key, row.data) for row in page)
         after = page[-1].key
-    return found
 
 
 def _say_nothing(project: Project) -> None:

@@ -19,6 +19,7 @@ SCRAPY = "Scrapy"
 SCRAPY_TUNED = "Scrapy, fewer tasks"
 DLT = "dlt"
 DLT_DEFAULTS = "dlt, no primary key"
+DLT_FILES = "dlt filesystem"
 DLT_API = "dlt rest_api, merge"
 DLT_API_APPEND = "dlt rest_api, append"
 BARE_IMAPCLIENT = "bare imapclient"
@@ -126,6 +127,19 @@ def api(scale: Scale) -> Workload:
             Side(DLT_API_APPEND, "bench.peers.dlt_rest_api:load", {**size, "is_merged": False}),
         ),
         api_items=size["items"],
+    )
+
+
+def files(scale: Scale) -> Workload:
+    size = {"files": scale.of(10_000, 500), "file_bytes": scale.of(100_000, 20_000)}
+    return Workload(
+        name="files",
+        title=f"{size['files']:,} text files of {size['file_bytes'] // 1000} KB: read, parse, persist",
+        unit="files/s",
+        sides=(
+            Side(OURS, "bench.ours:files", size),
+            Side(DLT_FILES, "bench.peers.dlt_filesystem:load", size),
+        ),
     )
 
 
@@ -238,6 +252,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "imap": imap,
     "records": records,
     "api": api,
+    "files": files,
     "headless": headless,
     "latency": latency,
     "claims": claims,
@@ -256,6 +271,7 @@ RATES: dict[str, tuple[tuple[str, float | None], ...]] = {
     "site": ((SCRAPY, 5.0), (SCRAPY_TUNED, 5.0), (BARE_AIOHTTP, 0.2)),
     "records": ((DLT, 5.0), (DLT_DEFAULTS, 5.0)),
     "api": ((DLT_API, 3.0), (DLT_API_APPEND, 3.0)),
+    "files": ((DLT_FILES, 3.0),),
     # Within 1.3 times its time.
     "headless": ((PLAYWRIGHT, 0.77),),
 }

@@ -13,8 +13,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.postgres.fixtures import missing
-
 
 @dataclass(frozen=True)
 class Program:
@@ -81,4 +79,6 @@ def find(name: str) -> Path | None:
 
 def needed(name: str) -> Path:
     """The program, for a test that can't do without it."""
+    from tests.postgres.fixtures import missing  # which needs pytest; the bench has none
+
     return find(name) or missing(PROGRAMS[name].title, PROGRAMS[name].how_to_get_it)
