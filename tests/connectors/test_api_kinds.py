@@ -457,4 +457,5 @@ def test_add_recognises_an_api_and_shows_a_sample(
     assert (proposal.connector, proposal.why) == ("api", f"a JSON API: {why}")
     added = adding.add(tmp_path, proposal, network=network)
     assert added.keys == {"connector": "api", "url": f"{SITE}{path}", **keys}
-    assert [each.title for each in added.samples] == ["Item 1", "Item 2"]
+    # The sample goes on to the second page.
+    assert [each.title for each in added.samples] == ["Item 1", "Item 2", "Item 3"]

@@ -56,9 +56,14 @@ def a_door(
 
 class _Echo(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        self.server.connections += 1  # type: ignore[attr-defined]
+        server: Any = self.server
+        with server.changed:
+            server.connections += 1
+            server.changed.notify_all()
         while line := self.rfile.readline():
-            self.server.lines.append(line)  # type: ignore[attr-defined]
+            with server.changed:
+                server.lines.append(line)
+                server.changed.notify_all()
             self.wfile.write(b"echo " + line)
 
 
@@ -70,9 +75,17 @@ class LineServer(socketserver.ThreadingTCPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Echo)
+        self.changed = threading.Condition()
         self.connections = 0
         self.lines: list[bytes] = []
         self.port: int = self.server_address[1]
+
+    def has_met(self, requests: int) -> bool:
+        """Whether so many came, connections and lines: its threads may count later than a client hears."""
+        with self.changed:
+            return self.changed.wait_for(
+                lambda: self.connections + len(self.lines) >= requests, timeout=10
+            )
 
 
 @pytest.fixture
@@ -402,6 +415,7 @@ def test_requests_of_steps_are_counted_and_their_rate_is_kept(
         run_id = begun(project)
         simulation.run()
         run = project.require_run(run_id)
+        assert server.has_met(10)
         assert (run.state, server.connections, len(server.lines)) == ("completed", 5, 5)
         assert (run.requests, run.bytes) == (10, 55)
         # Ten requests at two per second: the last goes out 4.5 s after the first.
@@ -412,6 +426,7 @@ def test_a_budget_of_requests_ends_them(tmp_path: Path, server: LineServer) -> N
     with a_project(tmp_path, server.port, budget={"requests": "6/d"}) as (project, simulation):
         project.runs.start("s")
         simulation.run()
+        assert server.has_met(6)
         assert server.connections + len(server.lines) == 6
         assert states(project)["quarantined"] >= 2
 

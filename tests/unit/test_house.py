@@ -271,3 +271,16 @@ def test_a_number_and_its_noun_are_put_together_by_one_function() -> None:
         if 'f"' in line and by_hand.search(line) and not NEVER_ONE.search(line)
     ]
     assert found == []
+
+
+def test_no_two_views_have_one_name() -> None:
+    """The HTTP API and the reference know a view by its name."""
+    files = (SOURCE / "penstock" / "app" / "views").glob("*.py")
+    names = [
+        node.name
+        for file in files
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert len(names) > 50
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []

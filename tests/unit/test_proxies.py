@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ class Tunnel:
         self.told: list[str] = []  # to the proxy, in clear
         self.asked: list[str] = []  # of the server, through TLS
         self.ports = (0, 0)
+        self._serving: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
 
     async def __aenter__(self) -> Tunnel:
         theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -37,18 +39,28 @@ class Tunnel:
     async def __aexit__(self, *_: object) -> None:
         self._proxy.close()
         self._server.close()
+        for writer in self._serving.values():
+            writer.transport.abort()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def _begin(self, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving[task] = writer
 
     @property
     def url(self) -> str:
         return f"http://me:proxy-secret@127.0.0.1:{self.ports[0]}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._begin(writer)
         self.asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
         await writer.drain()
         writer.close()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._begin(writer)
         self.told.append((await reader.readuntil(b"\r\n\r\n")).decode())
         if self.refuses:
             writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")

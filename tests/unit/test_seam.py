@@ -14,7 +14,7 @@ from penstock.store.store import NOUNS
 SOURCE = Path(__file__).parents[2] / "src" / "penstock"
 MOST_VERBS = 25
 # What only tests and the bench call: they fill a queue, and look at what is there.
-FOR_TESTS = {("jobs", "enqueue"), ("jobs", "has_startable"), ("signals", "after")}
+FOR_TESTS = {("jobs", "enqueue"), ("jobs", "has_startable")}
 
 
 @pytest.fixture

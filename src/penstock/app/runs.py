@@ -16,7 +16,7 @@ from penstock.app.undo import undo as undo_run
 from penstock.app.views.progress import RunReport, run_report
 from penstock.app.views.replays import UndoView, undo_view
 from penstock.app.views.runs import (
-    CauseView,
+    RunCauseView,
     RunDetail,
     RunView,
     StageView,
@@ -219,7 +219,7 @@ class Runs(Noun):
         )
         return [StageView(**msgspec.structs.asdict(row)) for row in rows]
 
-    def causes(self, run: int, limit: int = 10) -> Sequence[CauseView]:
+    def causes(self, run: int, limit: int = 10) -> Sequence[RunCauseView]:
         """Why jobs of a run are in quarantine: the most frequent causes, each with its first job."""
         return [cause_view(each) for each in self._store.runs.failures_by_cause(run, limit)]
 

@@ -30,7 +30,7 @@ class RunbookView(View, frozen=True, kw_only=True):
     steps: list[str]
 
 
-class SignalView(View, frozen=True, kw_only=True):
+class RunbookSignalView(View, frozen=True, kw_only=True):
     """A signal now. `is_raised`: it shows the fault. `value` is null where nothing is known."""
 
     name: str = msgspec.field(name="signal")
@@ -91,7 +91,7 @@ class RunbookState(View, frozen=True, kw_only=True):
     source: str | None
     is_raised: bool
     is_recorded: bool
-    signals: list[SignalView]
+    signals: list[RunbookSignalView]
     steps: list[StepView]
     next: str | None
     execution: ExecutionView | None
@@ -140,9 +140,11 @@ def check_words(check: Check) -> str:
     return f"{title} {check.comparison} {words_of(check.signal, check.value)}"
 
 
-def signal_view(name: str, reading: Reading, checks: list[Check], is_raised: bool) -> SignalView:
+def signal_view(
+    name: str, reading: Reading, checks: list[Check], is_raised: bool
+) -> RunbookSignalView:
     signal = SIGNALS[name]
-    return SignalView(
+    return RunbookSignalView(
         name=name,
         title=signal.title,
         means=signal.means,

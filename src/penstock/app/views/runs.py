@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AccountView",
     "CandidatesView",
-    "CauseView",
     "LeftOut",
     "LinkView",
     "NoneCanRun",
     "PagesView",
+    "RunCauseView",
     "RunDetail",
     "RunOptions",
     "RunView",
@@ -173,7 +173,7 @@ class StageView(View, frozen=True, kw_only=True):
         return self.queued + self.running + self.waiting + self.held
 
 
-class CauseView(View, frozen=True, kw_only=True):
+class RunCauseView(View, frozen=True, kw_only=True):
     """One cause for which jobs of a run are in quarantine, and the first of them."""
 
     cause: Content[str]
@@ -202,7 +202,7 @@ class RunDetail(RunView, frozen=True, kw_only=True):
     account: AccountView
     usage: UsageView
     failures: dict[str, int]
-    first_errors: list[CauseView]
+    first_errors: list[RunCauseView]
     rejects: dict[str, int]
     made_from: LinkView | None
     led_to: list[LinkView]
@@ -293,8 +293,8 @@ def run_detail(
     )
 
 
-def cause_view(row: CauseOfRun) -> CauseView:
-    return CauseView(**msgspec.structs.asdict(row))
+def cause_view(row: CauseOfRun) -> RunCauseView:
+    return RunCauseView(**msgspec.structs.asdict(row))
 
 
 def counts_of(row: RunRow) -> dict[str, int]:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from penstock.jobs.windows import Window
 
 SYMBOLS, ACTIONS = "symbols.json", "actions.json"
-csv.field_size_limit(1_000_000)
 
 
 class Folder(Provider):

@@ -242,9 +242,7 @@ class MarketKeys(ConnectorKeys, frozen=True, kw_only=True):
     actions: Annotated[ActionKeys | None, about("for `json`: where splits and dividends are")] = (
         None
     )
-    live: Annotated[
-        LiveKeys | None, about("the stream, which `penstock run SOURCE --kind stream` follows")
-    ] = None
+    live: Annotated[LiveKeys | None, about("the stream, which runs of kind `stream` follow")] = None
 
     @classmethod
     def refuse(cls, at: Section) -> None:
