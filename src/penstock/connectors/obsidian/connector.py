@@ -146,10 +146,10 @@ class Obsidian(Files):
 
     async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document]:
         async for document in super().read(ctx, item):
+            yield document
             if self.settings.graph:
                 links = document.meta.get("links", []) if has_links(item.key) else []
                 await graph.save_edges(ctx, self._graph, item.key, links)
-            yield document
 
     async def deleted(self, ctx: Context, item: Item) -> None:
         if self.settings.graph:
