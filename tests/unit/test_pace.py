@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
 from penstock.engine.worker import loop as worker
 from penstock.http import pace
 from penstock.http.network import RawResponse, Request
-from penstock.http.pace import BURST_S, SHARE, owe, paced, rest_beside
+from penstock.http.pace import BURST_S, SHARE, TURN_S, owe, paced, rest_beside
 from penstock.project import Project
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, VirtualLoop, answer
 
@@ -103,3 +104,22 @@ def test_a_worker_says_whether_more_than_one_source_is_at_work(
             simulation.run()
     assert seen[0] is (sources > 1)
     assert len(asked) == 1, "asked for once, by the one worker"
+
+
+def test_on_virtual_time_a_slow_machine_changes_nothing() -> None:
+    def stalled() -> Iterator[list[str]]:
+        for _ in range(2):
+            began = perf_counter()
+            while perf_counter() - began < 5 * TURN_S:
+                pass
+            yield ["entry"]
+
+    async def read() -> list[str]:
+        told: list[str] = []
+        asyncio.get_running_loop().call_soon(told.append, "another's turn")
+        async for batch in paced(stalled()):
+            told += batch
+        return told
+
+    with closing(VirtualLoop(VirtualClock())) as loop:
+        assert loop.run_until_complete(read()) == ["entry", "entry", "another's turn"]

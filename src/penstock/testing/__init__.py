@@ -110,6 +110,8 @@ class _InstantSelector(selectors.SelectSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop on virtual time: a sleep of an hour takes no time and ends an hour later."""
 
+    is_virtual = True
+
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(_InstantSelector(clock))
         self._virtual = clock
