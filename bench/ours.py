@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import product, projects, text_files
+from bench import commands, product, projects, text_files
 from bench import records as loads
 from bench.peers.bare_sqlite import rows_per_job
 from bench.projects import GUARDED, RATE, SQLITE, nothing, project_in, span, up, write
@@ -49,6 +49,23 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         "drain_seconds": drain_seconds,
         "rows": rows,
     }
+
+
+def pages(size: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """`penstock run` of all sources in a terminal: each lists its pages, and each page does nothing.
+
+    Counted from the first claim to the end of the command, so that its start-up alone is left out.
+    """
+    params = {"pages": size["jobs"] // size["sources"]}
+    source = {"pipeline": "bench.pipelines:empty_pages", "params": params}
+    write(folder, projects.alike(size["sources"], source), {})
+    ended = commands.run(folder, "run", "--all")
+    with Project.load(folder) as project:
+        runs = list(project.runs.each())
+        began = min(run.started_at or math.inf for run in runs)
+        done = sum(run.counts["pages_done"] for run in runs)
+        rows = rows_per_job(project.connection._db.connection, size["jobs"])
+    return {"seconds": ended - began, "done": done, "rows": rows}
 
 
 def enqueue(size: dict[str, Any], folder: Path) -> dict[str, Any]:

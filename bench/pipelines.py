@@ -22,6 +22,20 @@ def work(item: dict[str, Any]) -> None:
     """Do nothing."""
 
 
+empty_pages = Pipeline("empty_pages")
+
+
+@empty_pages.step(unit="run")
+async def enumerate_pages(ctx: Any) -> AsyncIterator[dict[str, Any]]:
+    for number in range(ctx.params["pages"]):
+        yield {"url": f"https://example.test/{ctx.source}/{number}"}
+
+
+@empty_pages.step(after="enumerate_pages", unit="page", key="url")
+async def look(page: dict[str, Any], ctx: Any) -> None:
+    """Do nothing."""
+
+
 crawl = Pipeline("crawl")
 
 

@@ -50,14 +50,13 @@ RATE = "100000/s"
 
 def nothing(sources: int) -> dict[str, Any]:
     """So many sources whose jobs do nothing."""
-    return {
-        f"source-{number}.test": {
-            "pipeline": "bench.pipelines:nothing",
-            "limits": {"rate": RATE, "adaptive": True},
-            **GUARDED,
-        }
-        for number in range(sources)
-    }
+    return alike(sources, {"pipeline": "bench.pipelines:nothing"})
+
+
+def alike(sources: int, source: dict[str, Any]) -> dict[str, Any]:
+    """So many sources that differ by their names only."""
+    guarded = {"limits": {"rate": RATE, "adaptive": True}, **GUARDED, **source}
+    return {f"source-{number}.test": guarded for number in range(sources)}
 
 
 def enqueue(store: Store, runs: list[int], jobs: int, chunk: int) -> None:

@@ -25,6 +25,7 @@ DLT_API_APPEND = "dlt rest_api, append"
 BARE_IMAPCLIENT = "bare imapclient"
 PLAYWRIGHT = "plain Playwright, one tab"
 BROWSERS = 50
+FIFTY = "50 sources"
 WATCHED = f"Penstock, {BROWSERS} browsers"
 
 CONCURRENCY = 32
@@ -42,12 +43,28 @@ def noop(scale: Scale) -> Workload:
         sides=(
             Side(OURS, "bench.ours:noop", many),
             Side(BARE_SQLITE, "bench.peers.bare_sqlite:noop", many),
-            # One worker: more of them only wait for each other's lock (2 to 8 were slower).
-            Side(
-                HUEY,
-                "bench.peers.huey_queue:drain",
-                {"jobs": scale.of(5_000, 500), "sources": 50, "workers": 1},
-            ),
+            Side(HUEY, "bench.peers.huey_queue:drain", _for_huey(scale)),
+        ),
+        agree=("rows",),
+    )
+
+
+def _for_huey(scale: Scale) -> dict[str, int]:
+    # One worker: more of them only wait for each other's lock (2 to 8 were slower).
+    return {"jobs": scale.of(5_000, 500), "sources": 50, "workers": 1}
+
+
+def pages(scale: Scale) -> Workload:
+    shape = {"sources": 50, "chunk": CHUNK, "batch": BATCH}
+    many = {**shape, "jobs": scale.of(50_000, 20_000)}
+    return Workload(
+        name="pages",
+        title="no-op pages as a user writes them, `penstock run` of 50 sources",
+        unit="pages/s",
+        sides=(
+            Side(OURS, "bench.ours:pages", many),
+            Side(BARE_SQLITE, "bench.peers.bare_sqlite:noop", many),
+            Side(HUEY, "bench.peers.huey_queue:drain", _for_huey(scale)),
         ),
         agree=("rows",),
     )
@@ -230,7 +247,7 @@ def sources(scale: Scale) -> Workload:
         unit="jobs/s",
         sides=tuple(
             Side(
-                f"{count:,} source{'s' if count > 1 else ''}",
+                _sources(count),
                 "bench.ours:noop",
                 {
                     "jobs": scale.of(50_000, 5_000),
@@ -245,8 +262,32 @@ def sources(scale: Scale) -> Workload:
     )
 
 
+def pages_by_sources(scale: Scale) -> Workload:
+    counts = (1, 50, 1_000, 10_000) if not scale.is_quick else (1, 50)
+    return Workload(
+        name="pages-by-sources",
+        title="no-op pages as a user writes them",
+        unit="pages/s",
+        sides=tuple(
+            Side(
+                _sources(count),
+                "bench.ours:pages",
+                {"jobs": scale.of(50_000, 5_000), "sources": count},
+                rounds_at_most=3,
+            )
+            for count in counts
+        ),
+    )
+
+
+def _sources(count: int) -> str:
+    return f"{count:,} source{'s' if count > 1 else ''}"
+
+
 WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "noop": noop,
+    "pages": pages,
+    "pages-by-sources": pages_by_sources,
     "enqueue": enqueue,
     "site": site,
     "imap": imap,
@@ -266,6 +307,7 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
 # The least ratio to each peer, from the design.
 RATES: dict[str, tuple[tuple[str, float | None], ...]] = {
     "noop": ((BARE_SQLITE, 0.30), (HUEY, 10.0)),
+    "pages": ((BARE_SQLITE, 0.30), (HUEY, 10.0)),
     "enqueue": ((BARE_SQLITE, 0.5),),
     "imap": ((BARE_IMAPCLIENT, 1 / 1.3),),
     "site": ((SCRAPY, 5.0), (SCRAPY_TUNED, 5.0), (BARE_AIOHTTP, 0.2)),
@@ -289,6 +331,10 @@ def rows(measured: Measured) -> list[Row]:
         return claim_rows(measured)
     if name == "browsers":
         return [rate_row(measured, WATCHED, OURS, 0.95)]
+    if name == "pages-by-sources":
+        others = (side.name for side in measured.workload.sides if side.name != FIFTY)
+        title = measured.workload.title
+        return [rate_row(measured, n, FIFTY, 0.67, f"{title}, {n}") for n in others]
     if name == "dashboard":
         return on_postgres.dashboard_rows(measured)
     if name == "outlook":
