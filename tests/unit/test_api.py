@@ -15,11 +15,11 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from penstock import Project
 from penstock.app.nouns import Nouns
+from penstock.app.verbs.acts import ACTS, Act
+from penstock.app.verbs.parameters import noun_class
+from penstock.app.verbs.reads import READS, Read
 from penstock.web import api, streams
-from penstock.web.acts import ACTS, Act
 from penstock.web.openapi import document
-from penstock.web.parameters import noun_class
-from penstock.web.reads import READS, Read
 from penstock.web.streams import STREAMS
 from tests.unit.test_web import Site, visit
 

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.app.verbs.act_words import WORDS, command_of
+from penstock.app.verbs.acts import ACTS
+from penstock.app.verbs.previews import LOOKS
 from penstock.cli.entry import parser_for
 from penstock.errors import UsageError
-from penstock.web.acts import ACTS
-from penstock.web.dashboard.act_previews import LOOKS
-from penstock.web.dashboard.act_words import WORDS, command_of
 from penstock.web.dashboard.acts import arguments_of, takes_reason
 
 # Something for each parameter that a command names.

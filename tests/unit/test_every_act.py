@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from penstock import Project
+from penstock.app.verbs.act_words import command_of
+from penstock.app.verbs.acts import ACTS
 from penstock.cli.entry import main
 from penstock.project.opened import default_actor
 from penstock.store.rows import EventRow
 from penstock.testing import journal
-from penstock.web.acts import ACTS
-from penstock.web.dashboard.act_words import command_of
 from penstock.web.dashboard.acts import takes_reason
 from tests.unit.every_act import SCENES, Stage, write
 from tests.unit.test_alert_routes import receiving

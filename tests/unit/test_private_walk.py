@@ -10,12 +10,12 @@ import pytest
 from starlette.routing import Route
 
 from penstock import Project
+from penstock.app.verbs.reads import READS, Read
 from penstock.app.views.quarantine import EntryFilter
 from penstock.app.views.rejects import RejectFilter
 from penstock.cli import main
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 from penstock.web.dashboard.routes import ROUTES
-from penstock.web.reads import READS, Read
 from tests.unit.test_web import Site, visit
 
 # Stands in every key, address, text, error, log line, cursor, note and record of the private source.

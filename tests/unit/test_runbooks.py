@@ -12,14 +12,14 @@ from penstock.app.project_signals import ProjectSignals
 from penstock.app.runbook_acts import ACTS
 from penstock.app.signal_readings import COMPARED
 from penstock.app.source_signals import SourceSignals
+from penstock.app.verbs.acts import ACTS as WEB_ACTS
+from penstock.app.verbs.roles import Identity, Role
 from penstock.errors import Refused
 from penstock.runbooks.library import RUNBOOKS
 from penstock.runbooks.progress import next_step, standings
 from penstock.runbooks.runbook import Check, Reading, Runbook, Step
 from penstock.runbooks.signals import SIGNALS, words_of
 from penstock.shell import COMMANDS
-from penstock.web.acts import ACTS as WEB_ACTS
-from penstock.web.identity import Identity, Role
 
 EVERY = list(RUNBOOKS.values())
 FOUND_BY_STEPS = {"store_sound", "store_was_away"}

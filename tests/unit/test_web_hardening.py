@@ -16,17 +16,17 @@ import aiohttp
 import pytest
 
 from penstock import Project
+from penstock.app.verbs.acts import ACTS, Act
+from penstock.app.verbs.parameters import parameters_of
+from penstock.app.verbs.reads import READS, Read
 from penstock.errors import Refused
 from penstock.web import api, threads
 from penstock.web import body as bodies
 from penstock.web.access import Access
-from penstock.web.acts import ACTS, Act
 from penstock.web.application import application
 from penstock.web.listener import Listener
 from penstock.web.origins import origin_of
-from penstock.web.parameters import parameters_of
 from penstock.web.protocol import Connections
-from penstock.web.reads import READS, Read
 from penstock.web.run import refuse_open_door
 from penstock.web.settings import WebSettings
 from tests.unit.test_web import Site, project, site, visit
@@ -310,7 +310,7 @@ def test_no_endpoint_takes_an_address_a_path_code_or_sql() -> None:
 
 
 def test_every_act_is_an_event_in_the_name_of_who_did_it() -> None:
-    from penstock.web.parameters import verb_of
+    from penstock.app.verbs.parameters import verb_of
 
     for act in ACTS.values():
         assert "actor" in inspect.signature(verb_of(act.name)).parameters, act.name

@@ -6,9 +6,9 @@ import aiohttp
 import pytest
 
 from penstock import Project
-from penstock.web.acts import ACTS, Act
-from penstock.web.identity import ROLES, Role
-from penstock.web.reads import READS, Read
+from penstock.app.verbs.acts import ACTS, Act
+from penstock.app.verbs.reads import READS, Read
+from penstock.app.verbs.roles import ROLES, Role
 from tests.unit.test_web import Site, project, visit
 
 __all__ = ["project"]

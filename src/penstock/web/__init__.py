@@ -4,6 +4,5 @@ In:    requests, from whoever has a session, a token or a one-time link.
 Out:   verbs of the application, called in a thread; their views and refusals as JSON or pages.
 Never: policy of its own, SQL, anything below the application.
 
-`acts.py` is the one table of everything that can be done, `reads.py` of everything that can be read: routes,
-roles, the OpenAPI document and the dashboard's buttons are made from them.
+Routes, roles, the OpenAPI document and the dashboard's buttons are made from the tables in `app/verbs`.
 """

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from starlette.responses import RedirectResponse, Response
 
+from penstock.app.verbs.problems import Problem
+from penstock.app.verbs.roles import Identity, Role
 from penstock.errors import StoreError
 from penstock.web.failures import FailureLimit, RefusalJournal, Refusals
-from penstock.web.identity import Identity, Role
 from penstock.web.pages import leading_on_page
-from penstock.web.problems import Problem
 from penstock.web.sessions import LIFETIME_S, Session, Sessions
 from penstock.web.trigger import PATH as TRIGGER_PATH
 from penstock.web.trigger import trigger_identity

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Any, get_origin
 from urllib.parse import urlencode
 
@@ -13,15 +11,16 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route
 
-from penstock.app.views.view import Page, View
-from penstock.errors import PenstockError
-from penstock.web.acts import ACTS, Act
+from penstock.app.verbs.acts import ACTS, Act
+from penstock.app.verbs.answers import as_answer
+from penstock.app.verbs.parameters import converted
+from penstock.app.verbs.problems import Problem
+from penstock.app.verbs.reads import READS, Read
+from penstock.app.verbs.roles import Identity, Role
+from penstock.app.views.view import Page
 from penstock.web.guard import INNER_SLASH
 from penstock.web.idempotency import REPLAYED, asked_once, keys_of
-from penstock.web.identity import Identity, Role
 from penstock.web.lines import lines_response
-from penstock.web.problems import Problem, problem_of
-from penstock.web.reads import READS, Read
 from penstock.web.threads import LONG_READ_S, in_thread, in_thread_reading, one_long_read
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ def query_values(request: Request, parameters: type[msgspec.Struct]) -> dict[str
             raise Problem(422, "bad_parameter", f"{name} can't be null; leave it out.")
         else:
             given[name] = value
-    return _converted(given, parameters, strict=False)
+    return converted(given, parameters, strict=False)
 
 
 def is_list(hint: Any) -> bool:
@@ -179,44 +178,7 @@ async def body_values(request: Request, act: Act) -> dict[str, Any]:
         given = msgspec.json.decode(body) if body.strip(b" \t\r\n") else {}
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise Problem(400, "bad_json", "The body is not JSON.") from None
-    return _converted(given, act.parameters, strict=True)
-
-
-def _converted(given: Any, parameters: type[msgspec.Struct], strict: bool) -> dict[str, Any]:
-    try:
-        found = msgspec.structs.asdict(msgspec.convert(given, parameters, strict=strict))
-        if any(isinstance(each, float) and not isfinite(each) for each in found.values()):
-            raise Problem(422, "bad_parameter", "A number must be finite.")
-        return found
-    except (msgspec.ValidationError, OverflowError) as error:
-        raise Problem(422, "bad_parameter", str(error) or "A number is too large.") from None
-
-
-def as_answer(found: Any) -> Any:
-    """What is written of an answer: a view by its fields, what is no object as one."""
-    if isinstance(found, Page):
-        return {"items": [as_answer(each) for each in found.items], "next": found.next}
-    if isinstance(found, bool):
-        return {"changed": found}
-    if isinstance(found, int):
-        return {"count": found}
-    if isinstance(found, (list, tuple)):
-        return {"items": [_item(each) for each in found], "next": None}
-    if found is None:
-        return {}
-    return _item(found)
-
-
-def _item(found: Any) -> Any:
-    if isinstance(found, View):
-        return found.as_json()
-    if isinstance(found, PenstockError):
-        return problem_of(found).as_json()
-    if is_dataclass(found):
-        return {field.name: _item(getattr(found, field.name)) for field in fields(found)}
-    if isinstance(found, list):
-        return [_item(each) for each in found]
-    return msgspec.to_builtins(found)
+    return converted(given, act.parameters, strict=True)
 
 
 def read_response(request: Request, found: Any) -> Response:

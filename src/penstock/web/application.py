@@ -17,14 +17,15 @@ from starlette.staticfiles import StaticFiles
 from penstock.app.calls import InThreads
 from penstock.app.idempotency import IdempotencyKeys
 from penstock.app.secrets import redact
+from penstock.app.verbs.problems import Problem, problem_of
+from penstock.app.verbs.roles import Role
 from penstock.errors import PenstockError
 from penstock.web import api, login, reference, streams, trigger
 from penstock.web.access import Access
 from penstock.web.follower import Follower
 from penstock.web.guard import Guard
-from penstock.web.identity import Role
 from penstock.web.pages import database_page, refused_page, wants_page, welcome_page
-from penstock.web.problems import Problem, problem_of
+from penstock.web.problem_response import problem_response
 from penstock.web.threads import THREADS, ProjectCalls, in_thread_reading
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ async def _metrics(request: Request) -> Response:
 
 def _shown(request: Request, problem: Problem) -> Response:
     if not wants_page(request.scope):
-        return problem.response()
+        return problem_response(problem)
     return database_page() if problem.status == 503 else refused_page(problem)
 
 

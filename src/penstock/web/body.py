@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from penstock.web.problems import Problem
+from penstock.app.verbs.problems import Problem
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive

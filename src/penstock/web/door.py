@@ -7,8 +7,8 @@ import hmac
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from penstock.app.verbs.problems import Problem
 from penstock.web.origins import LOCAL_NAMES
-from penstock.web.problems import Problem
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers

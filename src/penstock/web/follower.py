@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.app.calls import InOneThread
 from penstock.app.journal_stream import EventFilter, JournalReader, Look, Placed
+from penstock.app.verbs.problems import Problem
 from penstock.errors import StoreError
-from penstock.web.problems import Problem
 
 if TYPE_CHECKING:
     from penstock.app import Project

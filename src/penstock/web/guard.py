@@ -14,10 +14,11 @@ from urllib.parse import parse_qs, unquote
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
+from penstock.app.verbs.problems import Problem, problem_of
 from penstock.errors import StoreError
 from penstock.web.body import Body
 from penstock.web.pages import database_page, refused_page, wants_page
-from penstock.web.problems import Problem, problem_of
+from penstock.web.problem_response import problem_response
 from penstock.web.sessions import Session
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Guard:
         return found
 
     async def _refuse(self, problem: Problem, scope: Scope, receive: Any, send: _Sending) -> None:
-        answer: Response = problem.response()
+        answer: Response = problem_response(problem)
         if wants_page(scope):
             if problem.code == "login_needed":
                 answer = self._access.login_redirect(scope)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.app.idempotency import Asked, IdempotencyKeys
-from penstock.web.problems import Problem
+from penstock.app.verbs.problems import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from penstock.web.acts import Act
-    from penstock.web.identity import Identity
+    from penstock.app.verbs.acts import Act
+    from penstock.app.verbs.roles import Identity
 
 HEADER, REPLAYED = "Idempotency-Key", "Idempotency-Replayed"
 LONGEST_KEY = 255

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs
 
 from starlette.routing import Route
 
+from penstock.app.verbs.problems import Problem
 from penstock.web.pages import login_page
-from penstock.web.problems import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request

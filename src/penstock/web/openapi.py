@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+from penstock.app.verbs.acts import ACTS, Act
+from penstock.app.verbs.parameters import verb_of
+from penstock.app.verbs.reads import READS, Read
+from penstock.app.verbs.schemas import Schema, Schemas, properties_of
 from penstock.version import __version__
 from penstock.web import idempotency
-from penstock.web.acts import ACTS, Act
 from penstock.web.lines import MEDIA_TYPE as LINES
-from penstock.web.parameters import verb_of
-from penstock.web.problems import MEDIA_TYPE as PROBLEM
-from penstock.web.reads import READS, Read
-from penstock.web.schemas import Schema, Schemas, properties_of
+from penstock.web.problem_response import MEDIA_TYPE as PROBLEM
 from penstock.web.streams import MEDIA_TYPE as EVENTS
 from penstock.web.streams import STREAMS, Stream
 

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-    from penstock.web.problems import Problem
+    from penstock.app.verbs.problems import Problem
 
 # How often a page asks again whether the database is back.
 AGAIN_S = 5

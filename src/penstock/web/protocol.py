@@ -14,7 +14,8 @@ import h11
 import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from penstock.web.problems import MEDIA_TYPE, Problem
+from penstock.app.verbs.problems import Problem
+from penstock.web.problem_response import MEDIA_TYPE
 
 HEADER_S = 10.0
 # Of the first line and all headers together.

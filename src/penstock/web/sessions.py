@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.web.identity import Identity
+from penstock.app.verbs.roles import Identity
 
 LIFETIME_S = 12 * 3600.0
 LINK_LIFETIME_S = 3600.0

@@ -14,6 +14,8 @@ from starlette.routing import Route
 
 from penstock.app.journal_stream import Placed, between, event_filter, newest
 from penstock.app.paging import LARGEST
+from penstock.app.verbs.parameters import Id, Text
+from penstock.app.verbs.roles import Role
 from penstock.app.views.journal import EventView
 from penstock.app.views.overview import OverviewView
 from penstock.app.views.progress import RunReport
@@ -28,8 +30,6 @@ from penstock.web.follower import (
     RunSubscription,
     Subscription,
 )
-from penstock.web.identity import Role
-from penstock.web.parameters import Id, Text
 from penstock.web.threads import in_thread_reading
 
 if TYPE_CHECKING:

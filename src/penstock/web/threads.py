@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from penstock.app.verbs.problems import Problem
 from penstock.errors import StoreError
 from penstock.journal.origin import API, DASHBOARD, acting_from
-from penstock.web.problems import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request

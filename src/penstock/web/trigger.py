@@ -19,14 +19,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.app.calls import Calls, InOneThread
+from penstock.app.verbs.problems import Problem
+from penstock.app.verbs.roles import Identity, Role
 from penstock.errors import PenstockError, Refused, StoreError, UsageError
 from penstock.journal.origin import TRIGGER
 from penstock.web.body import Body
 from penstock.web.door import DELIVERY, SIGNATURE, Door, has_token
-from penstock.web.identity import Identity, Role
 from penstock.web.listener import Listener
 from penstock.web.origins import LOCAL_NAMES, is_loopback
-from penstock.web.problems import Problem
 from penstock.web.settings import WebSettings
 from penstock.web.threads import ProjectCalls
 

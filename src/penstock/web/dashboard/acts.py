@@ -7,25 +7,27 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-import msgspec
 from starlette.responses import Response
 
 from penstock.app.moments import length
+from penstock.app.verbs.act_words import WORDS, command_of, label_of
+from penstock.app.verbs.acts import ACTS, Act
+from penstock.app.verbs.answers import as_answer
+from penstock.app.verbs.parameters import converted
+from penstock.app.verbs.previews import looked_up
+from penstock.app.verbs.problems import problem_of
 from penstock.app.views.view import View
 from penstock.errors import PenstockError, StoreError, UsageError
-from penstock.web.acts import ACTS, Act
-from penstock.web.api import as_answer, require
-from penstock.web.dashboard.act_previews import looked_up
-from penstock.web.dashboard.act_words import WORDS, act_address, command_of, label_of
+from penstock.web.api import require
+from penstock.web.dashboard.act_address import act_address
 from penstock.web.dashboard.page import Visit, refused, shown
-from penstock.web.problems import problem_of
 from penstock.web.threads import in_thread
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from penstock.app import Project
-    from penstock.web.identity import Identity
+    from penstock.app.verbs.roles import Identity
 
 # What a form has beside the act's own parameters.
 OF_THE_FORM = ("csrf", "back", "reason", "dry_run", "preview")
@@ -76,12 +78,10 @@ def arguments_of(act: Act, given: Mapping[str, str]) -> dict[str, Any]:
     texts = {key: _read(key, value) for key, value in given.items() if key not in OF_THE_FORM}
     of_path = {key: value for key, value in texts.items() if key in act.path_names}
     of_body = {key: value for key, value in texts.items() if key in act.takes}
-    try:
-        path = msgspec.convert(of_path, act.path_parameters, strict=False)
-        body = msgspec.convert(of_body, act.parameters, strict=False)
-    except (msgspec.ValidationError, OverflowError) as error:
-        raise UsageError(str(error) or "a number is too large", code="bad_parameter") from None
-    return {**msgspec.structs.asdict(path), **msgspec.structs.asdict(body)}
+    return {
+        **converted(of_path, act.path_parameters, strict=False),
+        **converted(of_body, act.parameters, strict=False),
+    }
 
 
 def _read(name: str, text: str) -> str:

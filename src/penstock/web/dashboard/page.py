@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from penstock.app.verbs.acts import ACTS
+from penstock.app.verbs.problems import problem_of
 from penstock.errors import PenstockError, StoreError, UsageError
-from penstock.web.acts import ACTS
-from penstock.web.dashboard.act_words import act_address
+from penstock.web.dashboard.act_address import act_address
 from penstock.web.dashboard.navigation import NAVIGATION
 from penstock.web.dashboard.templating import address, render
-from penstock.web.problems import problem_of
 from penstock.web.threads import in_thread, in_thread_reading
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from penstock.app.verbs.act_words import WORDS
 from penstock.counting import count
 from penstock.web.dashboard import words
-from penstock.web.dashboard.act_words import WORDS
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 # Addresses of fetched pages are shown, and linked only if following them runs nothing.

@@ -1,7 +1,7 @@
-"""Every act that can be done over HTTP: the one table of roles, paths and parameters.
+"""Every act that can be done: the one table of roles, paths and parameters.
 
-The POST routes of the API, the OpenAPI document, who may do what, and the dashboard's buttons are made from
-it. An act is a verb of the application and changes something; what only looks is in `reads.py`.
+The POST routes of the API, the OpenAPI document, who may do what, the dashboard's buttons and the MCP tools
+are made from it. An act is a verb of the application and changes something; what only looks is in `reads.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.app.verbs.parameters import as_arguments, hints_of, parameters_of, verb_of
+from penstock.app.verbs.roles import Identity, Role
 from penstock.errors import Refused
-from penstock.web.identity import Identity, Role
-from penstock.web.parameters import as_arguments, hints_of, parameters_of, verb_of
 
 if TYPE_CHECKING:
     from penstock.app import Project

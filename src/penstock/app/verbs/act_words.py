@@ -1,4 +1,4 @@
-"""What the pages say of each act: its button, what it does, what it asks for, and the equal command."""
+"""What front ends say of each act: its button, what it does, what it asks for, and the equal command."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
-
-from penstock.web.acts import ACTS
 
 # A filter's fields as the flags of `penstock quarantine` and `penstock rejects`.
 FLAGS = {
@@ -266,21 +263,6 @@ WORDS: dict[str, ActWords] = {
 def label_of(name: str) -> str:
     """What the button of an act says."""
     return WORDS[name].label if name in WORDS else name.replace(".", " ").replace("_", " ").strip()
-
-
-def target_names(name: str) -> tuple[str, ...]:
-    """The parameters that say what an act is about."""
-    act = ACTS[name]
-    return act.path_names or act.takes[:1]
-
-
-def act_address(name: str, target: Any, back: str) -> str:
-    """The page of an act on something: a value, or its parameters by name."""
-    if isinstance(target, Mapping):
-        given = {key: value for key, value in target.items() if value is not None}
-    else:
-        given = {} if target is None else {target_names(name)[0]: target}
-    return f"/acts/{name}?{urlencode({**given, 'back': back})}"
 
 
 def command_of(name: str, given: Mapping[str, Any], reason: str) -> str:

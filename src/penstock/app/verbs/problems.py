@@ -1,12 +1,9 @@
-"""Refusals over HTTP: problem details (RFC 9457), with the error's code and the call that helps."""
+"""Refusals as data: problem details (RFC 9457), with the error's code and the call that helps."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any
-
-import msgspec
-from starlette.responses import Response
 
 from penstock.errors import (
     AlreadyRunning,
@@ -19,7 +16,6 @@ from penstock.errors import (
 )
 from penstock.errors import UsageError as Usage
 
-MEDIA_TYPE = "application/problem+json"
 # How long a client should wait before it asks a database again that does not answer.
 RETRY_S = 5
 
@@ -58,9 +54,6 @@ class Problem(Exception):
         if self.remedy is not None:
             shown["remedy"] = {"verb": self.remedy.verb, "target": self.remedy.target}
         return shown
-
-    def response(self) -> Response:
-        return Response(msgspec.json.encode(self.as_json()), self.status, self.headers, MEDIA_TYPE)
 
 
 def problem_of(error: PenstockError) -> Problem:

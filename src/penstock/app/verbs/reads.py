@@ -1,4 +1,4 @@
-"""Everything that can be read over HTTP: the one table of views, their paths and parameters."""
+"""Everything that can be read: the one table of views, their paths and parameters."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.web.acts import verb_on
-from penstock.web.identity import Role
-from penstock.web.parameters import as_arguments, hints_of, parameters_of, verb_of
+from penstock.app.verbs.acts import verb_on
+from penstock.app.verbs.parameters import as_arguments, hints_of, parameters_of, verb_of
+from penstock.app.verbs.roles import Role
 
 if TYPE_CHECKING:
     from penstock.app import Project

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.counting import count
 from penstock.errors import UsageError
-from penstock.web.dashboard.words import brief
 
 if TYPE_CHECKING:
     from penstock.app import Project
 
 Given = Mapping[str, str]
 Facts = dict[str, Any]
+LONGEST_ERROR = 160
 
 
 def looked_up(project: Project, act: str, given: Given) -> Facts | None:
@@ -63,8 +63,12 @@ def _of_job(project: Project, given: Given) -> Facts:
         "stage": job.stage,
         "key": job.key,
         "state": job.state,
-        "error": brief(job.error or "") or None,
+        "error": _brief(job.error or "") or None,
     }
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= LONGEST_ERROR else f"{text[: LONGEST_ERROR - 1]}…"
 
 
 def _of_breaker(project: Project, given: Given) -> Facts:

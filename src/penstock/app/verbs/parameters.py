@@ -1,4 +1,4 @@
-"""What a verb is given over HTTP: a Struct of its parameters, made from the verb's own signature.
+"""What a verb is given by a front end: a Struct of its parameters, made from the verb's own signature.
 
 Only those that the table of acts or reads names: a verb may have parameters that no request may set, such as
 a file's path. A parameter `wanted` is a filter; its fields stand beside the others.
@@ -13,12 +13,14 @@ import pkgutil
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from penstock.app import views
 from penstock.app.paging import LARGEST
+from penstock.errors import UsageError
 
 LARGEST_ID = 2**63 - 1
 LONGEST_TEXT = 2_000
@@ -165,6 +167,21 @@ def as_arguments(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         rest = {key: value for key, value in values.items() if key not in known}
         called[FILTER] = hints[FILTER](**rest)
     return called
+
+
+def converted(given: Any, parameters: type[msgspec.Struct], *, strict: bool) -> dict[str, Any]:
+    """What was given, held to the Struct; with `strict`, a text is not taken for a number."""
+    try:
+        found = msgspec.structs.asdict(msgspec.convert(given, parameters, strict=strict))
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise _bad_parameter(str(error) or "A number is too large.") from None
+    if any(isinstance(each, float) and not isfinite(each) for each in found.values()):
+        raise _bad_parameter("A number must be finite.")
+    return found
+
+
+def _bad_parameter(message: str) -> UsageError:
+    return UsageError(message, code="bad_parameter")
 
 
 def _plain(value: Any, hint: Any) -> Any:
