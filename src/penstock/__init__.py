@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.jobs.outcome import Reject, Skip, Snooze
     from penstock.pipeline.context import Context
     from penstock.pipeline.pipeline import Pipeline
+    from penstock.pipeline.registry import Registry
 
 __all__ = [
     "AuthFailed",
@@ -28,6 +29,7 @@ __all__ = [
     "Permanent",
     "Pipeline",
     "Project",
+    "Registry",
     "Reject",
     "Response",
     "Skip",
@@ -44,6 +46,7 @@ _HOMES = {
     "Permanent": "penstock.jobs.failures",
     "Pipeline": "penstock.pipeline.pipeline",
     "Project": "penstock.app",
+    "Registry": "penstock.pipeline.registry",
     "Reject": "penstock.jobs.outcome",
     "Response": "penstock.http.response",
     "Skip": "penstock.jobs.outcome",

@@ -224,7 +224,7 @@ async def any_site(request: Request) -> object:
 def test_pipelines_of_a_page_run(page: str, tmp_path: Path) -> None:
     text = "\n\n".join(block.text for block in of("python") if block.page == page)
     (tmp_path / "steps.py").write_text(text)
-    names = re.findall(r"^(\w+) = Pipeline\(", text, re.MULTILINE)
+    names = re.findall(r"^(\w+) = (?:Pipeline|Registry)\(", text, re.MULTILINE)
     by_window = re.findall(r"^@(\w+)\.step\(.*windows=True", text, re.MULTILINE)
     sources = "".join(f"  {name}: {{pipeline: 'steps:{name}'}}\n" for name in names)
     (tmp_path / "penstock.yaml").write_text(f"{DEFAULTS}sources:\n{sources}")

@@ -46,7 +46,17 @@ def test_the_public_names_are_there_and_no_others() -> None:
         assert getattr(penstock, name) is not None
     assert set(penstock.__all__) == {
         *("AuthFailed", "BadData", "Permanent", "Transient"),
-        *("Context", "FetchError", "Pipeline", "Project", "Reject", "Response", "Skip", "Snooze"),
+        *(
+            "Context",
+            "FetchError",
+            "Pipeline",
+            "Project",
+            "Registry",
+            "Reject",
+            "Response",
+            "Skip",
+            "Snooze",
+        ),
         "__version__",
     }
     assert dir(penstock) == sorted(penstock.__all__)

@@ -68,6 +68,7 @@ GROUPS = {
     "plan - when things run, and what would happen": {
         "schedules": Command("schedules", "schedules: next, explain, diff, history"),
         "simulate": Command("simulate", "forecast runs, load and budgets"),
+        "pipeline": Command("pipeline", "the graph of a pipeline or a profile"),
         "export": Command("export", "write schedules for cron, or dashboards"),
     },
     "operate - stop, continue, maintain the database": {

@@ -41,8 +41,9 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 def graph_of(source: SourceSettings, root: Path, where: str) -> Graph:
     """The graph of a source: of its pipeline, or of its connector, with the pipeline's steps after it."""
     if not source.connector:
-        return load_graph(source.pipeline, root, where)
-    own = load_pipeline(source.pipeline, root, where) if source.pipeline else None
+        return load_graph(source.pipeline, root, where, source.profile)
+    profile = source.profile
+    own = load_pipeline(source.pipeline, root, where, profile) if source.pipeline else None
     where = where.replace(".pipeline", ".connector")
     try:
         graph = connected(source.connector, own).compile()
@@ -67,7 +68,7 @@ def _heard(graph: Graph) -> Graph:
     """The graph without a stream whose events no step of the user's gets: they would be lost."""
     given = {name for stage in graph.stages for name in stage.after}
     stages = [stage for stage in graph.stages if not stage.is_stream or stage.name in given]
-    return Graph(graph.name, tuple(stages), graph.version, graph.retry, graph.files)
+    return replace(graph, stages=tuple(stages))
 
 
 def _bounded(graph: Graph, depth: int, pages: int) -> Graph:
@@ -76,7 +77,7 @@ def _bounded(graph: Graph, depth: int, pages: int) -> Graph:
         replace(stage, follow=Follow(depth, pages)) if stage.follow else stage
         for stage in graph.stages
     ]
-    return Graph(graph.name, tuple(stages), graph.version, graph.retry, graph.files)
+    return replace(graph, stages=tuple(stages))
 
 
 def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:

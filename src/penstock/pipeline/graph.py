@@ -53,6 +53,11 @@ class Feed:
     giver: str
     key_of: KeyOf
     priority: int | None
+    takes: tuple[str, ...] = ()
+
+    def accepts(self, item: Any) -> bool:
+        """Whether the item is of a kind that the stage takes."""
+        return not self.takes or (isinstance(item, Mapping) and item.get("kind") in self.takes)
 
     def job(self, item: Any, default_priority: int, snapshot: int | None = None) -> NewJob:
         try:
@@ -131,6 +136,8 @@ class Graph:
     retry: RetryChoice | None = None
     # Hashes of the files that hold its code.
     files: dict[Path, str] = field(default_factory=dict)
+    # What goes over the params of a source.
+    config: Mapping[str, Any] = field(default_factory=dict)
     _by_name: dict[str, Stage] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -224,6 +231,7 @@ def build_graph(
     schemas: Any = None,
     version: str = "",
     login: Any = None,
+    config: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Check the steps, order them, and fuse those that one job can perform together.
 
@@ -241,7 +249,8 @@ def build_graph(
     except PipelineError as error:
         raise PipelineError(f"pipeline {pipeline!r}: {error.message}", error.hint) from None
     stages = tuple(replace(stage, schemas=checks, login=checked) for stage in _fuse(ordered, known))
-    return Graph(pipeline, stages, _fingerprint(ordered, version), chosen, _files(ordered))
+    text = _fingerprint(ordered, version)
+    return Graph(pipeline, stages, text, chosen, _files(ordered), config or {})
 
 
 def _checks(schemas: Any) -> dict[str, ModelCheck]:
@@ -415,7 +424,7 @@ def _node(step: Step, first: Step, ordered: list[Step], stage_of: dict[str, str]
         is_leaf=not after,
         fused=tuple(_node(each, first, ordered, stage_of) for each in fused),
         feeds=tuple(
-            Feed(each.name, step.name, key_of(each), each.priority)
+            Feed(each.name, step.name, key_of(each), each.priority, each.takes)
             for each in (*fed, *((step,) if step.feeds_itself else ()))
         ),
     )
@@ -449,4 +458,6 @@ def _configuration(step: Step) -> tuple[object, ...]:
     if step.follow is not None:
         kind = (*kind, "follow", step.follow.depth, step.follow.pages)
         kind = (*kind, "itself") if step.feeds_itself else kind
+    if step.takes:
+        kind = (*kind, "takes", *step.takes)
     return (step.name, step.unit, step.is_stream, step.after, key, step.is_gather, *wants, *kind)

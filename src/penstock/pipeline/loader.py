@@ -10,37 +10,65 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from penstock.errors import ConfigError, PipelineError, nearest
 from penstock.jobs.retry import RetryClass
 from penstock.pipeline.graph import Graph
 from penstock.pipeline.pipeline import Pipeline
+from penstock.pipeline.registry import Registry
 from penstock.schemas.models import check_of
 from penstock.schemas.problems import SchemaError
 from penstock.settings import Settings, WorkerSettings
 
+# The name of a profile, or what a configuration says of one.
+Choice: TypeAlias = str | dict[str, Any]
 
-def load_graph(pipeline: str, root: Path, where: str) -> Graph:
+
+def load_graph(pipeline: str, root: Path, where: str, profile: Choice = "") -> Graph:
     """Import `module:name` from a project's folder, and check it."""
-    found = load_pipeline(pipeline, root, where)
+    found = load_pipeline(pipeline, root, where, profile)
     try:
         return found.compile()
     except PipelineError as error:
         raise PipelineError(f"{where}: {error.message}", error.hint) from error
 
 
-def load_pipeline(pipeline: str, root: Path, where: str) -> Pipeline:
-    """The same, not checked yet."""
+def load_pipeline(pipeline: str, root: Path, where: str, profile: Choice = "") -> Pipeline:
+    """The same, not checked yet; of a registry, the pipeline of this profile."""
+    found = load_object(pipeline, root, where)
+    if not isinstance(found, (Pipeline, Registry)):
+        raise ConfigError(
+            f"{where}: {pipeline!r} is a {type(found).__name__}, not a Pipeline or a Registry"
+        )
+    try:
+        return pipeline_of(found, profile)
+    except PipelineError as error:
+        raise PipelineError(f"{where}: {error.message}", error.hint) from error
+
+
+def pipeline_of(found: Pipeline | Registry, profile: Choice) -> Pipeline:
+    """The pipeline itself, or the one that a profile makes of a registry."""
+    if isinstance(found, Registry):
+        return Pipeline.from_registry(found, profile)
+    if profile:
+        raise PipelineError(
+            f"{found!r} has no profiles, which are of a Registry", "leave out `profile`"
+        )
+    return found
+
+
+def load_object(pipeline: str, root: Path, where: str) -> object:
+    """What `module:name` is, whatever that may be."""
     module_name, _, name = pipeline.partition(":")
     module = import_beside(module_name, root, where)
     found = getattr(module, name, None)
     if found is None:
-        pipelines = [key for key, value in vars(module).items() if isinstance(value, Pipeline)]
+        known = (Pipeline, Registry)
+        pipelines = [key for key, value in vars(module).items() if isinstance(value, known)]
         raise ConfigError(
             f"{where}: module {module_name!r} has no {name!r}", nearest(name, pipelines)
         )
-    if not isinstance(found, Pipeline):
-        raise ConfigError(f"{where}: {pipeline!r} is a {type(found).__name__}, not a Pipeline")
     return found
 
 

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from penstock.errors import PipelineError
 from penstock.pipeline.graph import Graph, build_graph
+from penstock.pipeline.registry import Registry, function_of
+from penstock.pipeline.selection import select
 from penstock.pipeline.step import Declaration, is_text
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -37,6 +39,34 @@ class Pipeline:
         self._errors = errors
         self._schemas = schemas
         self._login: Callable[..., Any] | None = None
+        # What its profile says over the params of a source.
+        self._config: Mapping[str, Any] = {}
+
+    @classmethod
+    def from_registry(
+        cls,
+        registry: Registry,
+        profile: str | Mapping[str, Any] | None = None,
+        *,
+        features: Mapping[str, bool] | None = None,
+    ) -> Pipeline:
+        """The pipeline that a profile of a registry describes; its steps are imported now.
+
+        `profile` is a name, or a mapping such as `{"extends": "standard", "without": ["http.serp"]}`.
+        """
+        selection = select(registry, profile, features)
+        made = cls(registry.name)
+        made.version = f"{registry.version} {selection.text}" if registry.version else ""
+        made._config = selection.config
+        for chosen in selection.steps:
+            made.step(
+                name=chosen.name,
+                after=chosen.after,
+                fuse=False,
+                takes=chosen.step.takes if chosen.after else (),
+                **chosen.step.options,
+            )(function_of(chosen.step, registry))
+        return made
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r})"
@@ -58,10 +88,15 @@ class Pipeline:
         errors: Mapping[str, Any] | None = None,
         windows: bool = False,
         follow: bool | Mapping[str, int] = False,
+        name: str | None = None,
+        fuse: bool = True,
+        takes: str | Iterable[str] = (),
     ) -> Callable[[Function], Function]:
         """Make the decorated function a step; returns it unchanged.
 
-        By default, `unit` is `run` for a first or gather step and `page` for any other.
+        By default, `unit` is `run` for a first or gather step and `page` for any other. With `fuse=False` it
+        is a job of its own, whatever comes before it. `takes` are the kinds of the items that it is given
+        (their field `kind`).
         """
         names = after if isinstance(after, str) else tuple(after or ())
 
@@ -83,6 +118,9 @@ class Pipeline:
                     errors,
                     windows,
                     follow,
+                    name,
+                    fuse,
+                    takes if isinstance(takes, str) else tuple(takes or ()),
                 )
             )
             return function
@@ -103,7 +141,7 @@ class Pipeline:
     def compile(self) -> Graph:
         """The checked graph, or a PipelineError that names what is wrong in one line."""
         about = (self._retry, self._errors, self._schemas, self.version, self._login)
-        return build_graph(self.name, self._declared, *about)
+        return build_graph(self.name, self._declared, *about, self._config)
 
 
 def joined(first: Pipeline, then: Pipeline) -> Pipeline:
@@ -114,4 +152,5 @@ def joined(first: Pipeline, then: Pipeline) -> Pipeline:
     made.version = first.version
     made._declared = [*first._declared, *then._declared]
     made._login = then._login or first._login
+    made._config = then._config
     return made

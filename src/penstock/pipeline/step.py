@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ STREAM = "stream"
 UNITS: tuple[str, ...] = (*get_args(Unit), STREAM)
 ISOLATIONS: tuple[str, ...] = get_args(Isolation)
 RESOURCES = ("cpu", "memory_mb")
+_NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 
 
 class DataError(Exception):
@@ -50,6 +52,10 @@ class Declaration:
     errors: Any = None
     windows: Any = False
     follow: Any = False
+    # Otherwise its function's.
+    name: Any = None
+    fuse: Any = True
+    takes: Any = ()
 
 
 # A depth that is no bound: nobody counts the steps, which takes as long as there are some.
@@ -93,6 +99,8 @@ class Step:
     follow: Follow | None = None
     # What it yields is for itself, too.
     feeds_itself: bool = False
+    # Kinds of the items that it is given; without any, all.
+    takes: tuple[str, ...] = ()
 
     @property
     def is_root(self) -> bool:
@@ -101,7 +109,7 @@ class Step:
 
 def check_step(declared: Declaration) -> Step:
     """The step this declaration stands for, or a PipelineError that says what is wrong with it."""
-    name = _name(declared.function)
+    name = _name(declared.function) if declared.name is None else _own_name(declared)
     after = _after(name, declared.after)
     unit = _unit(name, declared, bool(after))
     cpu, memory_mb = _resources(name, declared.resources)
@@ -136,6 +144,7 @@ def check_step(declared: Declaration) -> Step:
         takes_windows=bool(declared.windows),
         follow=_follow(name, declared.follow or feeds_itself),
         feeds_itself=feeds_itself,
+        takes=_takes(name, declared.takes),
     )
     _check_place(step)
     return step
@@ -153,6 +162,7 @@ def _stands_alone(declared: Declaration) -> bool:
         declared.useful_for,
     )
     is_apart = declared.gather or declared.required or declared.windows or declared.follow
+    is_apart = is_apart or declared.takes or not declared.fuse
     return bool(is_apart) or any(value is not None for value in own)
 
 
@@ -174,6 +184,8 @@ def _check_place(step: Step) -> None:
         raise PipelineError(f"step {step.name!r} gathers: it gets no item, only ctx")
     if step.takes_item and step.is_root and not step.takes_windows:
         raise PipelineError(f"step {step.name!r} begins the run: it gets no item, only ctx")
+    if step.takes and (step.is_gather or step.is_root):
+        raise PipelineError(f"step {step.name!r} gets no item, so takes= has nothing to choose")
     if step.key is not None and (step.is_gather or step.is_root):
         raise PipelineError(f"step {step.name!r} gets no item, so key= has nothing to name")
 
@@ -196,6 +208,25 @@ def _name(function: Any) -> str:
     if not name or name == "<lambda>":
         raise PipelineError("a step needs a name: decorate a named function, not a lambda")
     return str(name)
+
+
+def _own_name(declared: Declaration) -> str:
+    if not is_text(declared.name) or not _NAME.fullmatch(declared.name):
+        raise PipelineError(
+            f"{declared.name!r:.60} can't be the name of a step: letters, digits, _ and dots"
+        )
+    if not callable(declared.function):
+        raise PipelineError(f"step {declared.name!r} is not a function")
+    return str(declared.name)
+
+
+def _takes(name: str, takes: Any) -> tuple[str, ...]:
+    kinds = (takes,) if isinstance(takes, str) else tuple(takes or ())
+    if any(not is_text(each) for each in kinds):
+        raise PipelineError(
+            f"step {name!r}: takes= names kinds of items, as their field 'kind' does"
+        )
+    return kinds
 
 
 def _after(name: str, after: Any) -> tuple[str, ...]:

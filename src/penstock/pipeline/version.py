@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from penstock.pipeline.graph import Graph
+from penstock.pipeline.selection import overlaid
 
 # What an environment gives may be no JSON, and still is a configuration.
 _encode = msgspec.json.Encoder(order="deterministic", enc_hook=repr).encode
@@ -38,22 +39,33 @@ class _Changed:
     threshold: float | None
     schemas: dict[str, Any]
     options: dict[str, Any]
+    # Params of a run's own; nothing goes over them.
+    own: Mapping[str, Any]
 
 
 def with_params(source: Configured, params: Mapping[str, Any]) -> Configured:
     """A source with some params of a run's own over its."""
-    params = {**source.params, **params}
-    return _Changed(params, source.threshold, source.schemas, source.options)
+    merged = {**source.params, **params}
+    return _Changed(merged, source.threshold, source.schemas, source.options, params)
+
+
+def params_of(graph: Graph, source: Configured) -> dict[str, Any]:
+    """What steps get as params: those of the source, the profile's over them, and the run's over all."""
+    if not graph.config:
+        return source.params
+    own = source.own if isinstance(source, _Changed) else {}
+    return {**overlaid(source.params, graph.config), **own}
 
 
 def version_of(graph: Graph, source: Configured) -> str:
     """Equal for equal code and configuration; what only says when, how fast or how often does not count."""
-    matters: dict[str, Any] = {"params": source.params, "threshold": source.threshold}
+    params = params_of(graph, source)
+    matters: dict[str, Any] = {"params": params, "threshold": source.threshold}
     matters |= {"schemas": source.schemas} if source.schemas else {}
     # Who reads is not what is read: a new password is no reason to read everything again.
     options = {name: each for name, each in source.options.items() if name not in _CREDENTIALS}
     matters |= {"options": options} if options else {}
-    if not source.params and source.threshold is None and len(matters) == 2:
+    if not params and source.threshold is None and len(matters) == 2:
         return graph.version
     text = _encode(matters)
     digest = hashlib.blake2b(graph.version.encode() + text, digest_size=8)

@@ -64,7 +64,8 @@ def _pass_on_plain(node: Node, output: Any, attempt: Attempt) -> None:
     if output is None:
         return
     for feed in node.feeds:
-        attempt.enqueue(feed.job(output, attempt.source.priority, attempt.snapshot))
+        if feed.accepts(output):
+            attempt.enqueue(feed.job(output, attempt.source.priority, attempt.snapshot))
     for successor, item in _handed_over(node, output):
         try:
             if successor.is_async:
@@ -120,7 +121,8 @@ async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
     if output is None:
         return
     for feed in node.feeds:
-        attempt.enqueue(feed.job(output, attempt.source.priority, attempt.snapshot))
+        if feed.accepts(output):
+            attempt.enqueue(feed.job(output, attempt.source.priority, attempt.snapshot))
     for successor, item in _handed_over(node, output):
         try:
             await walk_async(successor, item, attempt)

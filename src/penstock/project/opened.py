@@ -209,7 +209,8 @@ class Opened:
         refuse_unset(source.unset)
         with self._loading:
             # What a connector reads is bounded by keys of its source.
-            name = f"{source.code} of {source.key}" if source.connector else source.pipeline
+            is_of_source = source.connector or source.profile
+            name = f"{source.code} of {source.key}" if is_of_source else source.pipeline
             if name not in self._graphs:
                 self._graphs[name] = self._load_graph(source)
             return self._graphs[name]

@@ -61,6 +61,12 @@ def _read_params(entry: Entry, path: str) -> dict[str, Any]:
     return {name: plain(inner) for name, inner in entry.value.items()}
 
 
+def _read_profile(entry: Entry, path: str) -> str | dict[str, Any]:
+    if isinstance(entry.value, dict):
+        return _read_params(entry, path)
+    return read_text(entry, path)
+
+
 class SourceKeys(Keys, frozen=True):
     """One place that is read: its pipeline or connector, when it runs, and what it may use."""
 
@@ -72,6 +78,16 @@ class SourceKeys(Keys, frozen=True):
         ),
         about("`module:name`; the module is beside this file"),
         Usual("required without a `connector`"),
+    ] = ""
+    profile: Annotated[
+        str | dict[str, Any],
+        Reads(_read_profile, lambda _: {"type": ["string", "object"]}),
+        about(
+            "where `pipeline` names a registry: which of its steps to run, as the name of a profile or as "
+            "`{extends: standard, without: […], features: {…}, config: {…}}`; see "
+            "[registries.md](registries.md)"
+        ),
+        Usual("the registry's"),
     ] = ""
     connector: Annotated[
         str | None,
@@ -199,6 +215,8 @@ class SourceKeys(Keys, frozen=True):
 
     @classmethod
     def refuse(cls, at: Section) -> None:
+        if at.has("profile") and not at.has("pipeline"):
+            raise at.error("profile", "is of a registry, which `pipeline` names")
         if not at.has("pipeline") and not at.has("connector"):
             raise at.error("pipeline", "is missing; write it as module:name, or name a connector")
 
@@ -217,6 +235,7 @@ def read_source(key: str, entry: Entry, retries: Collection[str]) -> SourceSetti
     return SourceSettings(
         key=key,
         pipeline=keys.pipeline,
+        profile=keys.profile,
         connector=keys.connector or "",
         options=connected.options,
         params=keys.params,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from penstock.settings.address import SQLITE, name_of
 from penstock.settings.alert_rules import RuleChanges
 from penstock.settings.alerts import RouteSettings
@@ -64,6 +66,13 @@ __all__ = [
 ]
 
 
+def _json(profile: str | dict[str, Any]) -> str:
+    """A profile without its configuration, which is not about which steps there are."""
+    if isinstance(profile, dict):
+        profile = {name: each for name, each in profile.items() if name != "config"}
+    return msgspec.json.encode(profile, order="deterministic").decode()
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     """One source as configured. `timeout_s` is None when the file doesn't say."""
@@ -71,6 +80,8 @@ class SourceSettings:
     key: str
     pipeline: str
     params: dict[str, Any] = field(default_factory=dict, repr=False)
+    # Which steps of a registry its pipeline has: the name of a profile, or what the file says of one.
+    profile: str | dict[str, Any] = ""
     # The connector that reads it, and what the file says in the connector's own keys.
     connector: str = ""
     options: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -107,8 +118,9 @@ class SourceSettings:
 
     @property
     def code(self) -> str:
-        """What its steps are loaded by: `module:name`, behind its connector if it has one."""
-        return f"{self.connector}|{self.pipeline}" if self.connector else self.pipeline
+        """What its steps are loaded by: `module:name`, behind its connector and with its profile."""
+        pipeline = f"{self.pipeline}@{_json(self.profile)}" if self.profile else self.pipeline
+        return f"{self.connector}|{pipeline}" if self.connector else pipeline
 
     @property
     def usual_kind(self) -> str:

@@ -46,9 +46,10 @@ from penstock.jobs.outcome import Outcome
 from penstock.pipeline.attempt import BeforeRequest
 from penstock.pipeline.error_outcome import outcome_of
 from penstock.pipeline.graph import Graph
-from penstock.pipeline.loader import put_on_path
+from penstock.pipeline.loader import pipeline_of, put_on_path
 from penstock.pipeline.pipeline import Pipeline
-from penstock.pipeline.version import version_of
+from penstock.pipeline.registry import Registry
+from penstock.pipeline.version import version_of, with_params
 
 if TYPE_CHECKING:
     from penstock.http.door import Door
@@ -144,22 +145,25 @@ def _work(charge: Charge) -> Work:
     if stage is None:
         raise PipelineError(f"pipeline {charge.pipeline!r} has no stage {charge.stage!r}")
     # A child may have been started after the worker, and have newer code.
-    source = replace(charge.source, version=version_of(graph, charge.source))
+    configured = with_params(charge.source, charge.run.options.params)
+    source = replace(charge.source, version=version_of(graph, configured))
     # Time is kept by the worker, which can kill.
     return Work(charge.job, stage, graph, source, charge.run, inf)
 
 
 @cache
 def load(pipeline: str) -> Graph:
-    """The graph of `module:name`, behind its connector if it has one; loaded once."""
+    """The graph of `module:name`, behind its connector and of its profile if it has them; loaded once."""
     connector, _, own = pipeline.rpartition("|")
+    own, _, profile = own.partition("@")
     module, _, name = own.partition(":")
     if connector and not own:
         return connected(connector, None).compile()
     found = getattr(importlib.import_module(module), name, None) if module else None
-    if not isinstance(found, Pipeline):
+    if not isinstance(found, (Pipeline, Registry)):
         raise PipelineError(f"{pipeline!r} does not name a pipeline that a child process can load")
-    return connected(connector, found).compile() if connector else found.compile()
+    made = pipeline_of(found, msgspec.json.decode(profile) if profile else "")
+    return connected(connector, made).compile() if connector else made.compile()
 
 
 async def _main(descriptor: int) -> None:

@@ -13,7 +13,7 @@ from penstock.jobs.retry import RETRY_CLASSES, RetryClass, choose_retry
 from penstock.jobs.run import PlannedStage
 from penstock.pipeline.attempt import StepSource
 from penstock.pipeline.graph import Graph, Stage
-from penstock.pipeline.version import version_of
+from penstock.pipeline.version import params_of, version_of
 from penstock.settings import SourceSettings
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -89,7 +89,7 @@ def stage_config_of(config: SourceConfig, stage: Stage) -> StageConfig:
     timeout_s = timeout_of(stage, settings)
     source = StepSource(
         settings.key,
-        settings.params,
+        params_of(config.graph, settings),
         timeout_s,
         settings.priority,
         settings.code,
