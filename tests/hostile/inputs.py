@@ -26,6 +26,7 @@ from penstock.http.sitemap import sitemap_urls
 from penstock.jobs.cursor import refusal
 from penstock.settings.pattern import pattern_of
 from penstock.snapshots.warc import BadRecord, unpack_response
+from tests.hostile import builder_inputs
 
 KB, MB = 1_000, 1_000_000
 AGENT = "penstock/1.0 (+https://penstock.example)"
@@ -430,6 +431,23 @@ PARSERS = [
         },
         4096,
     ),
+    Parser(
+        "pages of companies",
+        builder_inputs.read_page,
+        builder_inputs.PAGES,
+        2 * MB,
+        6 * MB,
+        times=60,
+    ),
+    Parser(
+        "values of companies",
+        builder_inputs.read_value,
+        builder_inputs.VALUES,
+        1 * MB,
+        2 * MB,
+        times=4,
+    ),
+    Parser("answers about companies", builder_inputs.read_answer, builder_inputs.ANSWERS, 1 * MB),
 ]
 
 

@@ -107,6 +107,19 @@ async def test_a_connection_made_where_it_was_allowed_does_not_serve_others() ->
         assert len(server.seen) == 1
 
 
+@in_loop
+async def test_a_name_below_localhost_is_this_machine_whatever_the_resolver_says() -> None:
+    names = Names([[PUBLIC]])
+    async with Loopback({"/": answer(b"inside")}) as server:
+        network = AiohttpNetwork(names)
+        url = f"http://shop.localhost:{server.port}/"
+        assert (await network.send(a_request(url))).body == b"inside"
+        with pytest.raises(AddressRefused):
+            await network.send(a_request(url, allow_private=False))
+        await network.close()
+        assert (names.lookups, len(server.seen)) == ([], 1)
+
+
 @pytest.mark.parametrize(
     "addresses",
     [

@@ -28,6 +28,7 @@ from penstock.http.addresses import Target, look_at
 from penstock.http.encoding import Body, BrokenCoding, UnknownCoding
 from penstock.http.failures import AddressRefused, ConnectionDropped, FetchError
 from penstock.http.kept_headers import keep_headers
+from penstock.http.localhost import LocalhostNames
 from penstock.http.nat64 import Nat64
 from penstock.http.pace import rest_after
 from penstock.http.sockets import OpenSocket, connected
@@ -250,7 +251,7 @@ class AiohttpNetwork:
         return self._through
 
     def _checked(self, access: Access) -> CheckedResolver:
-        plain = self._resolver or aiohttp.ThreadedResolver()
+        plain = LocalhostNames(self._resolver or aiohttp.ThreadedResolver())
         return CheckedResolver(plain, access, Nat64(plain, self._clock))
 
     def _open_session(self, access: Access) -> _Session:
