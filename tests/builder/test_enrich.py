@@ -104,7 +104,13 @@ def test_a_geocoder_fills_gaps_of_the_same_address_alone() -> None:
         },
     }
     assert located(ACME, Nominatim("http://geo").read([row]))["lat"] == 39.78
-    for junk in (None, [], {"features": 5}, {"features": [{"geometry": {"coordinates": "x"}}]}):
+    junks: list[Any] = [
+        None,
+        [],
+        {"features": 5},
+        {"features": [{"geometry": {"coordinates": "x"}}]},
+    ]
+    for junk in junks:
         assert located(ACME, photon.read(junk)) == ACME
 
 
