@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import random
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from email import message_from_bytes
+from email.utils import getaddresses
 from typing import Any
 
 import pytest
 
-from penstock.connectors.formats import Parsed, kind_of, office, parse
+from penstock.connectors.formats import Parsed, kind_of, mail, office, parse
 from penstock.jobs.failures import BadData
 from tests.hostile.costs import growth
 
@@ -192,3 +195,36 @@ def test_odd_files_take_time_in_proportion_to_their_length(name: str) -> None:
 
     small, large = growth(lambda: read(1), lambda: read(4), rounds=3)
     assert large < 12 * small + 0.01
+
+
+MAIL_PIECES = (
+    "From: a@b|Subject: x|\r\n|\n|\r| |\t|:||Content-Type: text/plain|"
+    "Content-Type: multipart/mixed; boundary=b|--b|Content-Transfer-Encoding: base64|"
+    "aGVsbG8=|\x0c|\x85|é|From x|X:|x y: z|"
+    "\r\n\r\n|\n\n|\r\n|\r\n|\r\n|Content-Type: message/rfc822"
+).split("|")
+
+
+def test_message_that_is_read_the_short_way_is_the_one_that_email_parses() -> None:
+    """The short way must not read any broken message otherwise."""
+    chance, plain = random.Random(4), 0
+    for _ in range(8_000):
+        pieces = chance.choices(MAIL_PIECES, k=chance.randrange(1, 16))
+        body = "".join(pieces).encode()
+        found, whole = mail.message_of(body), message_from_bytes(body)
+        plain += mail.plain_message(body) is not None
+        assert list(found.raw_items()) == list(whole.raw_items()), body
+        assert found.is_multipart() == whole.is_multipart(), body
+        if not whole.is_multipart():
+            assert found.get_payload() == whole.get_payload(), body
+    assert plain > 200, "hardly a message took the short way"
+
+
+def test_address_that_is_read_the_short_way_is_the_one_that_email_parses() -> None:
+    pieces = "Ada |<|>|a@b.c|ada.l@x-y.org|,|\"|(c)| |'|J. |@|.|_|a".split("|")
+    chance = random.Random(5)
+    for _ in range(8_000):
+        header = "".join(chance.choices(pieces, k=chance.randrange(1, 6)))
+        expected = [address for _, address in getaddresses([header]) if address]
+        found = mail.addresses_of(header)
+        assert found == expected, header

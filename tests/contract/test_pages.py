@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
+from penstock.engine.worker.lease import PatientCalls
+from penstock.engine.worker.page_lookups import PageLookups
+from penstock.errors import StoreUnreachable
 from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Announced, Effects, Extracted, Save
 from penstock.jobs.job import Claimed, JobState, NewJob
@@ -302,3 +307,37 @@ def test_page_of_a_deletion_that_was_undone_is_known_again(world: World) -> None
 
     page = page_of(world)
     assert (page.done_hash, page.done_version, page.done_run_id) == ("hash7", "", undo)
+
+
+def test_pages_that_are_asked_for_together_are_one_question(world: World) -> None:
+    """Each attempt asks about its page: a question of its own for each would wait for the store's thread."""
+    job = a_page(world)
+    ended(world, job, extracted())
+    questions: list[int] = []
+
+    async def ask(verb: Callable[[], Any]) -> Any:
+        questions.append(1)
+        await asyncio.sleep(0)
+        return verb()
+
+    async def look() -> list[PageRow | None]:
+        lookups = PageLookups(world.store, cast(PatientCalls, ask))
+        urls = [URL, *(f"https://acme.com/{number}" for number in range(50))]
+        return await asyncio.gather(*(lookups.get(world.source(), url) for url in urls))
+
+    found = asyncio.run(look())
+    assert found[0] == known(world) is not None
+    assert found[1:] == [None] * 50
+    assert len(questions) == 1
+
+
+def test_error_of_a_shared_question_reaches_everybody_who_asked(world: World) -> None:
+    async def ask(verb: Callable[[], Any]) -> Any:
+        raise StoreUnreachable("away")
+
+    async def look() -> list[Any]:
+        lookups = PageLookups(world.store, cast(PatientCalls, ask))
+        asked = [lookups.get(1, str(number)) for number in range(3)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [type(each) for each in asyncio.run(look())] == [StoreUnreachable] * 3

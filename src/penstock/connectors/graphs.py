@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.settings import SourceSettings
 
 PROBE_TIMEOUT = "30s"
+MOST_MADE = 10_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -185,12 +186,23 @@ def probe_graph(name: str, facts: dict[str, Any]) -> Graph:
     return pipeline.compile()
 
 
+# Each document of a page asks for its connector: the last answer of a source is at hand.
+_last: dict[tuple[str, str], tuple[StepSource, Connector[Any]]] = {}
+
+
 def connector_of(name: str, source: StepSource) -> Connector[Any]:
     """The connector of a source, made once."""
-    return _made(name, source.key, source.root, _encode(source.options))
+    found = _last.get((name, source.key))
+    if found is not None and found[0] is source:
+        return found[1]
+    made = _made(name, source.key, source.root, _encode(source.options))
+    if len(_last) >= MOST_MADE:
+        _last.clear()
+    _last[name, source.key] = (source, made)
+    return made
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=MOST_MADE)
 def _made(name: str, source: str, root: str, options: bytes) -> Connector[Any]:
     connector: type[Connector[Any]] = find_connector(name)
     settings = msgspec.json.decode(options, type=connector.Settings)

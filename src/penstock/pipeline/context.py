@@ -555,7 +555,8 @@ class Context:
 
     def _record_key(self, collection: str, key: Any) -> str:
         if isinstance(key, str) and key:
-            self._json(f"the key for {collection!r}", key)
+            if not key.isascii():
+                self._json(f"the key for {collection!r}", key)
             return bounded_key(key)
         if isinstance(key, int) and not isinstance(key, bool):
             return str(key)

@@ -100,7 +100,12 @@ async def _walk_awaited(node: Node, item: Any, attempt: Attempt) -> None:
         attempt.has_arrived = True
     result = node.invoke(item, Context(attempt, node.name))
     if type(result) is not AsyncGeneratorType:
-        await _pass_on_result(node, await result, attempt)
+        result = await result
+        if result is None:
+            # The usual end of a step that saves: nothing to pass on, and nothing to wait for.
+            attempt.guard()
+        else:
+            await _pass_on_result(node, result, attempt)
         return
     async with aclosing(result):
         async for output in result:
@@ -125,7 +130,7 @@ async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
             attempt.enqueue(feed.job(output, attempt.source.priority, attempt.snapshot))
     for successor, item in _handed_over(node, output):
         try:
-            await walk_async(successor, item, attempt)
+            await (_walk_awaited if successor.is_async else walk_async)(successor, item, attempt)
         except (Skip, Reject) as dropped:
             _drop(attempt, dropped)
     if attempt.outflow is not None:

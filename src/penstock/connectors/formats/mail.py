@@ -24,15 +24,22 @@ MOST_REFERENCES = 20_000
 LONGEST_HEADER = 20_000
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,500}>")
 _ADDRESSES = ("from", "to", "cc", "reply-to")
+# Where the headers of a message end whose line ends are all alike, and a line that begins a header.
+_HEAD_END = re.compile("\r\n\r\n|\n\n")
+_HEADER = re.compile("[!-9;-~]+:")
+# `Ada Lovelace <ada@example.com>` and `ada@example.com`, in which nothing is quoted.
+_PLAIN_ADDRESS = re.compile(
+    r"(?:[A-Za-z0-9 ._'-]*<)?([A-Za-z0-9_+=-]+(?:\.[A-Za-z0-9_+=-]+)*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(>?)"
+)
 
 
 def read_mail(body: bytes, name: str, url: str, content_type: str) -> Parsed:
-    message = message_from_bytes(body)
+    message = message_of(body)
     if not message.keys():
         raise ValueError("it has no headers")
     headers = _headers(message)
     meta: dict[str, Any] = {
-        field: found for field in _ADDRESSES if (found := _addresses(headers.get(field, "")))
+        field: found for field in _ADDRESSES if (found := addresses_of(headers.get(field, "")))
     }
     for field in ("message-id", "in-reply-to"):
         if text := one_line(headers.get(field, ""), 2_000):
@@ -48,6 +55,37 @@ def read_mail(body: bytes, name: str, url: str, content_type: str) -> Parsed:
         meta["attachments"] = attached
     subject = one_line(_words(headers.get("subject", "")), 2_000)
     return Parsed(kind="email", title=subject or name, text=text, meta=meta)
+
+
+def message_of(body: bytes) -> Message:
+    """The message as `email` parses it, in a fraction of its time where it has one part and sound headers."""
+    return plain_message(body) or message_from_bytes(body)
+
+
+def plain_message(body: bytes) -> Message | None:
+    """A message of one part and sound headers, without `email`'s parser; None for all others."""
+    text = body.decode("ascii", "surrogateescape")
+    end = _HEAD_END.search(text)
+    if end is None:
+        return None
+    line_end = end[0][: len(end[0]) // 2]
+    found: list[list[str]] = []
+    for line in text[: end.start()].split(line_end):
+        if "\r" in line or "\n" in line:
+            return None
+        if found and line[:1] in (" ", "\t"):
+            found[-1].append(line + line_end)
+        elif _HEADER.match(line):
+            found.append([line + line_end])
+        else:
+            return None
+    message = Message()
+    for name, value in map(message.policy.header_source_parse, found):
+        message.set_raw(name, value)
+    if message.get_content_maintype() in ("multipart", "message"):
+        return None
+    message.set_payload(text[end.end() :])
+    return message
 
 
 def _headers(message: Message) -> dict[str, str]:
@@ -87,9 +125,13 @@ def _ids(meta: dict[str, Any], field: str) -> list[str]:
     return _MESSAGE_ID.findall(meta.get(field, ""))
 
 
-def _addresses(header: str) -> list[str]:
+def addresses_of(header: str) -> list[str]:
+    """The addresses in a header, without the names of people."""
     if not header:
         return []
+    plain = _PLAIN_ADDRESS.fullmatch(header)
+    if plain is not None and bool(plain[2]) == ("<" in header):
+        return [plain[1]]
     return [clean(address) for _, address in getaddresses([header]) if address][:1000]
 
 
@@ -123,7 +165,7 @@ def _parts(message: Message) -> tuple[str, list[dict[str, Any]]]:
 
 def attachments_of(body: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
     """What is attached: name, content type and bytes of each."""
-    message = message_from_bytes(body)
+    message = message_of(body)
     for number, part in enumerate(message.walk()):
         if number >= MOST_PARTS or not most:
             return

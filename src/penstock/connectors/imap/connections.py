@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.connectors.contract import Gone
+from penstock.connectors.imap.room import Room
 from penstock.http.failures import FetchError
 
 if TYPE_CHECKING:
@@ -24,8 +25,10 @@ Open = Callable[["Context"], Awaitable["Session"]]
 PAUSE_S = 600.0
 IDLE_S = 20.0
 # What one FETCH brings: so many messages, or so many bytes of them.
-BATCH_MESSAGES = 100
+BATCH_MESSAGES = 64
 BATCH_BYTES = 8_000_000
+# What all jobs of a source hold of messages at the same time.
+MOST_HELD_BYTES = 64_000_000
 # Around each message: its line, flags and date.
 AROUND = 4_000
 
@@ -61,6 +64,13 @@ class Connections:
         self._waiting: list[Wanted] = []
         self._is_asking = False
         self._was_kept = False
+        self._room = Room(MOST_HELD_BYTES)
+
+    @property
+    def room(self) -> Room:
+        """What messages may be held in."""
+        self._attach()
+        return self._room
 
     async def ask(
         self, ctx: Context, session: Session, work: Callable[[], Answer], max_bytes: int
@@ -213,6 +223,7 @@ class Connections:
             self._close_idle()
             self._loop, self._closing = weakref.ref(loop), None
             self._waiting, self._is_asking = [], False
+            self._room = Room(MOST_HELD_BYTES)
             # No timer of a loop that was closed comes any more.
             weakref.finalize(loop, self._close_idle)
 

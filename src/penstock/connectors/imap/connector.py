@@ -41,8 +41,9 @@ class Imap(Connector[ImapKeys]):
     deletions = "absent"
     finds_renames = True
     retry = "conservative"
-    # Those that wait together get their messages with one FETCH.
-    concurrency = 128
+    # Those that wait together get their messages with one FETCH. There are several times as many, so that the
+    # server looks for the next ones while these are stored and read.
+    concurrency = 256
 
     def __init__(self, settings: ImapKeys, place: Place) -> None:
         super().__init__(settings, place)
@@ -78,19 +79,20 @@ class Imap(Connector[ImapKeys]):
         async def bring() -> Captured:
             return await self._brought(ctx, item)
 
-        response = await ctx.capture(
-            item.address,
-            bring,
-            CONTENT_TYPE,
-            counted=self._maildir is not None,
-            anew=bool(item.about.get("anew")),
-        )
-        with_attachments = self.settings.attachments
+        async with self._connections.room.take(item.about.get("size", 0)):
+            response = await ctx.capture(
+                item.address,
+                bring,
+                CONTENT_TYPE,
+                counted=self._maildir is not None,
+                anew=bool(item.about.get("anew")),
+            )
 
-        def made() -> Document:
-            return document_of(item.key, response, with_attachments=with_attachments)
+            def made() -> Document:
+                with_attachments = self.settings.attachments
+                return document_of(item.key, response, with_attachments=with_attachments)
 
-        yield made() if len(response.body) <= SMALL else await ctx.in_thread(made)
+            yield made() if len(response.body) <= SMALL else await ctx.in_thread(made)
 
     async def digest(self, ctx: Context, item: Item) -> str:
         from hashlib import sha256

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.worker.page_lookups import PageLookups
 from penstock.engine.worker.page_revisit import Ask, PageRevisit, Visit
 from penstock.engine.worker.replay_pages import ReplayPages
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
@@ -54,6 +55,7 @@ class Fetching:
     spending: Spending
     replaying: ReplayPages
     ask: Ask
+    lookups: PageLookups
     flush: Callable[[Claimed, Effects], Awaitable[None]]
     renderer: Renderer | None = None
 
@@ -160,7 +162,7 @@ class Fetching:
         async def keep(response: Response) -> Response:
             return await self._kept(errand.job, response)
 
-        revisiting = PageRevisit(self.store, self.snapshot_writer, self.ask)
+        revisiting = PageRevisit(self.store, self.snapshot_writer, self.ask, self.lookups)
         version = errand.config.source.version
         visit = Visit(errand.job, errand.url, version, get, keep, hands_over)
         is_page_level = errand.config.stage.unit == "page"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from penstock.engine.worker.calls import Answer
+from penstock.engine.worker.page_lookups import PageLookups
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.errors import StoreCorrupt
 from penstock.http.lastmod import is_older
@@ -56,11 +57,12 @@ class PageRevisit:
     store: Store
     snapshot_writer: SnapshotWriter
     ask: Ask
+    lookups: PageLookups
 
     async def page(self, visit: Visit) -> Response:
         """The page for a page-level step; Unchanged when there is nothing to do about it."""
         job = visit.job
-        known = await self.ask(lambda: self.store.pages.get(job.source_id, visit.url))
+        known = await self.lookups.get(job.source_id, visit.url)
         if known is None or known.done_hash is None:
             return await visit.keep(await visit.get(None, None))
         # Another step of this very run may have done it: then it is this one's turn.

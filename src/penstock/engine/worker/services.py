@@ -10,6 +10,7 @@ from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.fetching import Errand, Fetching
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.lease import Lease, PatientCalls
+from penstock.engine.worker.page_lookups import PageLookups
 from penstock.engine.worker.replay_pages import ReplayPages
 from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler
@@ -57,7 +58,15 @@ class StepServices:
         self._fetcher = fetcher
         self._spending = spending
         self._fetching = Fetching(
-            store, snapshot_writer, fetcher, spending, replaying, ask, self.flush, renderer
+            store,
+            snapshot_writer,
+            fetcher,
+            spending,
+            replaying,
+            ask,
+            PageLookups(store, ask),
+            self.flush,
+            renderer,
         )
 
     async def fetch(self, job: Claimed, url: str, **options: Any) -> Response:
