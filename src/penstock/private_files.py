@@ -81,6 +81,31 @@ def open_new(path: Path | str) -> BinaryIO:
     return open(os.open(path, flags, FILE_MODE), "wb")
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is there as a whole or as it was before: write, sync, rename."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+    put_in_place(beside, path)
+
+
+def put_in_place(made: Path, path: Path) -> None:
+    """Sync a file that was written, and give it its name for good."""
+    sync(made)
+    os.replace(made, path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def make_private(paths: Iterable[Path]) -> list[Path]:
     """Close what everybody can read or write; answers with what had to be.
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.csv_cells import guarded
 from penstock.app.record_export.columns import Columns
+from penstock.csv_cells import guarded
 from penstock.errors import UsageError, nearest
 
 if TYPE_CHECKING:

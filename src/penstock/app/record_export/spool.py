@@ -19,7 +19,7 @@ from typing import Any, Self
 import msgspec
 
 from penstock.errors import AlreadyRunning
-from penstock.private_files import FILE_MODE, FOLDER_MODE, copy_private
+from penstock.private_files import FILE_MODE, FOLDER_MODE, copy_private, write_whole
 from penstock.schemas.shape import Shape
 
 ROWS, NOTE, LOCK = "records.jsonl", "progress.json", "lock"
@@ -158,28 +158,3 @@ class Appender:
         if after_key is not None:
             self.progress.after_key = after_key
         self._spool.note(self.progress)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there as a whole or as it was before: write, sync, rename."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-    put_in_place(beside, path)
-
-
-def put_in_place(made: Path, path: Path) -> None:
-    """Sync a file that was written, and give it its name for good."""
-    sync(made)
-    os.replace(made, path)
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import Protocol
 
-from penstock.app.record_export.spool import put_in_place, write_whole
 from penstock.errors import Refused, UsageError
+from penstock.private_files import put_in_place, write_whole
 from penstock.snapshots.objects import Objects, object_url
 
 MANIFEST = ".manifest.json"

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from penstock.app import csv_cells
+from penstock import csv_cells
 from penstock.cli.render.output import Output
 from penstock.cli.render.wording import harmless_lines
 
