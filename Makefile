@@ -23,7 +23,8 @@ demo: $(VENV)/.installed ## Ingest a bundled site of 300 pages, for real, in und
 	@$(VENV)/bin/penstock demo $(ARGS)
 
 test: $(VENV)/.tested $(VENV)/.programs ## Run every test but the long ones (ARGS="-k settings" to choose)
-	@$(VENV)/bin/python -m pytest -n 4 --dist worksteal -rfEs -m "not torture" $(ARGS)
+# More processes than cores: many tests wait for other processes, or for a lease to run out.
+	@$(VENV)/bin/python -m pytest -n 6 --dist worksteal -rfEs -m "not torture" $(ARGS)
 
 check: $(VENV)/.tested ## Check format, lint, types and which room imports which
 	@$(VENV)/bin/ruff format --check .

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 import penstock
+from tests.order import arranged
 from tests.postgres.workspace import roomy_folder
 from tests.rewriting import rewrite_ahead
 
@@ -40,31 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
             rewrite_ahead(config)
 
 
-# Half a minute to three each. Begun last, one keeps its process busy when the others have nothing left.
-LONG = (
-    "tests/crash/test_sweep.py",
-    "tests/unit/test_simulate.py",
-    "tests/contract/test_machine.py",
-    "tests/journeys/test_cut_off.py",
-    "tests/journeys/test_demo.py",
-    "tests/journeys/test_kills.py",
-    "tests/journeys/test_many_hosts.py",
-    "tests/journeys/test_watchdog.py",
-    "tests/postgres/test_hosts.py",
-    "tests/snapshots/test_journey.py",
-)
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let each process begin with its part of the long tests: xdist gives each an equal slice of the list."""
-    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    first = [item for item in items if item.nodeid.startswith(LONG)]
-    others = [item for item in items if not item.nodeid.startswith(LONG)]
-    items[:] = []
-    for number in range(processes):
-        items += first[number::processes]
-        items += others[len(others) * number // processes : len(others) * (number + 1) // processes]
+    items[:] = arranged(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 def pytest_collection_finish() -> None:
