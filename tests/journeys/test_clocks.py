@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
 import sys
 from functools import partial
@@ -13,23 +12,9 @@ from penstock.store.workers import LEASE_S
 from tests.journeys.holding import HOLDING, holding_source, let_go, wait_until_held
 from tests.journeys.rig import CLOCK, ENVIRONMENT, Rig, until
 from tests.journeys.test_many_hosts import TICKS, pids_by_host, stop
+from tests.journeys.wrong_clock import WrongClock
 
 HOUR_S = 3600.0
-# Read by Python when it starts: the time of day is off by what the file says at that moment.
-SHIM = """
-import os
-import time
-
-true_time = time.time
-
-
-def wrong_time():
-    with open(os.environ["WRONG_BY"]) as file:
-        return true_time() + float(file.read() or 0)
-
-
-time.time = wrong_time
-"""
 BOTH = f"""
 {HOLDING}
 
@@ -42,19 +27,11 @@ async def tick(ctx):
 """
 
 
-class Host:
+class Host(WrongClock):
     """A host with a clock that can be set."""
 
     def __init__(self, rig: Rig, name: str, wrong_by: float) -> None:
-        self._file = rig.folder / f"{name}.wrong"
-        self.set(wrong_by)
-        shim = rig.folder / "shim"
-        shim.mkdir(exist_ok=True)
-        (shim / "sitecustomize.py").write_text(SHIM)
-        self.environment = {
-            "PYTHONPATH": os.pathsep.join([str(shim), ENVIRONMENT["PYTHONPATH"]]),
-            "WRONG_BY": str(self._file),
-        }
+        super().__init__(rig.folder, name, wrong_by)
         self.process: subprocess.Popen[str] = rig.start("up", **self.environment)
 
     def shows(self) -> float:
@@ -63,12 +40,6 @@ class Host:
         environment = {**ENVIRONMENT, **self.environment}
         told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
         return float(told.stdout)
-
-    def set(self, wrong_by: float) -> None:
-        """In one move: whoever reads it meanwhile finds the old or the new."""
-        new = self._file.with_suffix(".new")
-        new.write_text(str(wrong_by))
-        new.replace(self._file)
 
 
 def is_over(moment: float) -> bool:

@@ -10,8 +10,8 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from email.message import Message as Mail
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,6 +32,7 @@ NOW = 1_800_000_000.0
 SLACK = "/services/T0000/B0000/XXXX"
 PEM = Path(__file__).with_name("localhost_test.pem")
 SECRET = "s3cret-of-the-receiver"
+Around = Callable[[], AbstractContextManager[None]]
 
 
 def told(**more: Any) -> Told:
@@ -56,9 +57,9 @@ def parcel(*alerts: Told) -> Parcel:
 
 
 class Receiver:
-    """Answers as it is told to, and remembers what it was sent."""
+    """Answers as it is told to, and remembers what it was sent. `around` is what happens around an answer."""
 
-    def __init__(self, statuses: list[int]) -> None:
+    def __init__(self, statuses: list[int], around: Around = nullcontext) -> None:
         self.seen: list[tuple[dict[str, str], bytes]] = []
         receiver = self
 
@@ -66,9 +67,10 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 receiver.seen.append((dict(self.headers), body))
-                self.send_response(statuses.pop(0) if statuses else 200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                with around():
+                    self.send_response(statuses.pop(0) if statuses else 200)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
 
             def log_message(self, *words: object) -> None:
                 return None
@@ -78,8 +80,8 @@ class Receiver:
 
 
 @contextmanager
-def receiving(*statuses: int) -> Iterator[Receiver]:
-    receiver = Receiver(list(statuses))
+def receiving(*statuses: int, around: Around = nullcontext) -> Iterator[Receiver]:
+    receiver = Receiver(list(statuses), around)
     threading.Thread(target=receiver.server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield receiver

@@ -213,6 +213,15 @@ def test_the_suspected_cause_is_the_host_then_our_own_change_then_the_site() -> 
     assert causes[2].key == "shop.example"
 
 
+def test_a_host_that_asks_to_wait_explains_what_is_late_or_given_up_and_not_what_was_read() -> None:
+    failed, empty = history({"failed": 80}, {"failed": 80}), history(NOTHING, NOTHING)
+    kinds = [
+        judged(msgspec.structs.replace(each, closed_hosts=("shop.example",))).findings[0].cause.kind
+        for each in (failed, empty)
+    ]
+    assert kinds == ["host", "site-change"]
+
+
 # How a source stands now.
 
 NOW = START + 30 * DAY

@@ -19,6 +19,8 @@ BROKEN = (
 )
 # What else a host raises that does not answer.
 HELD_UP = ("backlog-growth", "schedule-missed")
+# What a host raises that asks to wait: jobs are late or given up; what is read is as good as before.
+KEPT_WAITING = ("extraction-failures", "failures-in-an-hour", "stale-source", *HELD_UP)
 # A change of our own that is older than this, or than two runs, did not cause it.
 OWN_CHANGE_S = 86400.0
 
@@ -28,6 +30,10 @@ def suspected(rule: str, history: History, since: float) -> Cause:
     if history.failing_hosts and rule in (*BROKEN, *HELD_UP):
         host = history.failing_hosts[0]
         return Cause(kind="host", key=host, words=f"requests to {host} fail")
+    if history.closed_hosts and rule in KEPT_WAITING:
+        host = history.closed_hosts[0]
+        words = f"{host} asks to wait (429 or 503), so its jobs wait"
+        return Cause(kind="host", key=host, words=words)
     changed_at = history.changed_at
     if rule in BROKEN and changed_at is not None and 0.0 <= since - changed_at <= _window(history):
         ago = duration(since - changed_at)

@@ -90,8 +90,9 @@ class DriftFacts(Struct, frozen=True, kw_only=True):
 class History(Struct, frozen=True, kw_only=True):
     """What the rules see of one source.
 
-    `hosts` are those that it fetches from; `failing_hosts` those of them whose breaker is open or whose
-    requests mostly fail. `is_waiting_on_purpose`: somebody paused or holds it, so it is not late.
+    `hosts` are those that it fetches from; `failing_hosts` those of them whose breaker is open, and
+    `closed_hosts` those that have asked to wait (429, 503). `is_waiting_on_purpose`: somebody paused or
+    holds it, so it is not late.
     """
 
     source: str
@@ -106,6 +107,7 @@ class History(Struct, frozen=True, kw_only=True):
     drifts: tuple[DriftFacts, ...] = ()
     hosts: tuple[str, ...] = ()
     failing_hosts: tuple[str, ...] = ()
+    closed_hosts: tuple[str, ...] = ()
     last_good_at: float | None = None
     freshness_s: float | None = None
     timezone: str = "UTC"

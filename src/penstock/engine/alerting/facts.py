@@ -24,6 +24,7 @@ class Facts:
     sources: dict[str, WatchedSource] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
     breakers: dict[str, BreakerFacts] = field(default_factory=dict)
+    closed_hosts: frozenset[str] = frozenset()
     budgets: dict[str, list[BudgetFacts]] = field(default_factory=dict)
     schedules: dict[str, list[ScheduleFacts]] = field(default_factory=dict)
     drifts: dict[str, list[DriftFacts]] = field(default_factory=dict)
@@ -45,6 +46,7 @@ def facts_of(store: Store) -> Facts:
         for each in store.breakers.all()
         if each.state != CLOSED
     }
+    facts.closed_hosts = frozenset(store.hosts.closed())
     facts.budgets = _budgets(store.budgets.all())
     facts.schedules = _schedules(store, now)
     facts.failing = set(store.rollups.by_source("quarantines", now - 2 * HOUR_S, now, "hour"))

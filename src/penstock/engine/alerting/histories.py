@@ -97,6 +97,7 @@ def history_of(store: Store, facts: Facts, source: SourceSettings, runs: ShownRu
         drifts=tuple(facts.drifts.get(source.key, ())),
         hosts=hosts,
         failing_hosts=failing,
+        closed_hosts=tuple(host for host in hosts if _is_closed(facts, host)),
         last_good_at=watched.good_at,
         freshness_s=source.freshness_s,
         timezone=next((each.timezone for each in source.schedules), "UTC"),
@@ -112,6 +113,10 @@ def budget_history(facts: Facts) -> History:
 
 def _breaker_of(facts: Facts, host: str) -> BreakerFacts | None:
     return facts.breakers.get(f"host:{host}") or facts.breakers.get(f"host:www.{host}")
+
+
+def _is_closed(facts: Facts, host: str) -> bool:
+    return not facts.closed_hosts.isdisjoint((host, f"www.{host}"))
 
 
 def _figures(store: Store, runs: Sequence[WatchedRun]) -> tuple[RunFigures, ...]:
