@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from penstock import project
 from penstock.app.privacy import shown
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
+    from penstock.app.drains import DrainOptions, Drains
     from penstock.app.exports import Exports
     from penstock.app.figures import Figures
     from penstock.app.hooks import Hooks
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.app.sources import Sources
     from penstock.app.store import ProjectStore
     from penstock.app.tokens import Tokens
+    from penstock.app.views.drains import DrainView
     from penstock.app.views.forecast import ForecastView
     from penstock.app.views.outlook import Explanation, SourceOutlook
     from penstock.app.views.overview import OverviewView
@@ -113,6 +115,10 @@ class Nouns(project.Project):
 
         return forecast(self, days, changes, assume, seed, on_progress)
 
+    def drain(self, run: int, step: str, **asked: Unpack[DrainOptions]) -> DrainView:
+        """Perform one stage of a prepared run until it is closed: `drains.perform`, which has the options."""
+        return self.drains.perform(run, step, **asked)
+
     def search(self, text: str) -> SearchView:
         """Sources, runs, jobs, pages and records that are called this: by name, number, address or key."""
         from penstock.app.search import search
@@ -160,6 +166,13 @@ class Nouns(project.Project):
         from penstock.app.checkpoints import Checkpoints
 
         return Checkpoints(self)
+
+    @cached_property
+    def drains(self) -> Drains:
+        """The stages of prepared runs, as tasks of an orchestrator."""
+        from penstock.app.drains import Drains
+
+        return Drains(self)
 
     @cached_property
     def exports(self) -> Exports:

@@ -117,7 +117,7 @@ class RunStart:
         if len(keys) > ASKED_ONE_BY_ONE:
             kinds = {key: self._kind(key) for key in keys}
             for row in unfinished_runs(store):
-                if row.kind == kinds.get(row.source):
+                if row.kind == kinds.get(row.source) and not row.for_drains:
                     found.setdefault(row.source, row)
             return found
         for key in keys:

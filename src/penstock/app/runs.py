@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
+from penstock.app.prepared_runs import Prepared, prepare_run
 from penstock.app.refusals import refuse_opening
 from penstock.app.run_start import RunStart, Wanted
 from penstock.app.undo import UndoReport, preview_undo
@@ -63,6 +64,36 @@ class Runs(Noun):
         asked = Asked(params or {}, pages, by_hand)
         wanted = Wanted(kind, new, draft, awaited, asked, actor, reason)
         return RunStart(self._project, wanted).of([source], dry_run)[0]
+
+    def prepare(
+        self,
+        source: str,
+        kind: str | None = None,
+        *,
+        key: str | None = None,
+        between: tuple[str, str] | None = None,
+        params: dict[str, Any] | None = None,
+        pages: int | None = None,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> Started:
+        """Make a run that workers leave alone: `drain` performs it, stage by stage.
+
+        `key` is the orchestrator's name for it: prepared again under the same key, it is the same run, and
+        not new. `between` are the first and last day of a `backfill`.
+        """
+        asked = Prepared(key, kind, between, Asked(params or {}, pages), actor, reason)
+        return prepare_run(self._project, source, asked)
+
+    def hand_over(self, run: int, *, actor: str | None = None, reason: str = "") -> RunView:
+        """Let workers perform what is left of a prepared run, when no orchestrator will."""
+        row = self._project.require_run(run)
+        if not self._store.runs.hand_over(run, who(actor), reason):
+            raise Refused(
+                f"run {row.id} is not prepared for drains: workers perform it already",
+                code="run_not_prepared",
+            )
+        return self.get(run)
 
     def probe(self, source: str, *, actor: str | None = None, reason: str = "") -> Started:
         """Queue a run of kind `probe`: one item through the whole pipeline, of a degraded source too."""

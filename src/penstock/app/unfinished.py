@@ -29,8 +29,9 @@ def unfinished_runs(store: Store, source: str | None = None) -> Iterator[RunRow]
 
 
 def unfinished_run(store: Store, source: str, is_meant: Callable[[RunRow], bool]) -> RunRow | None:
-    """The newest active run of a source that is meant."""
-    return next((row for row in unfinished_runs(store, source) if is_meant(row)), None)
+    """The newest active run of a source that is meant; one that is prepared for drains never is."""
+    rows = unfinished_runs(store, source)
+    return next((row for row in rows if not row.for_drains and is_meant(row)), None)
 
 
 def unfinished_backfill(project: Nouns, source: str, options: RunOptions) -> RunRow | None:

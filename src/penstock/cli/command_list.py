@@ -25,6 +25,8 @@ GROUPS = {
         "run": Command("run", "run sources in the foreground"),
         "backfill": Command("backfill", "fetch a source's history"),
         "start": Command("start", "start a draft run"),
+        "prepare": Command("prepare", "make a run for an orchestrator's tasks"),
+        "drain": Command("drain", "perform one step of a prepared run"),
         "up": Command("up", "run workers and the scheduler"),
         "worker": Command("worker", "run workers only"),
         "scheduler": Command("scheduler", "run the scheduler only"),

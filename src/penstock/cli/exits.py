@@ -12,6 +12,7 @@ FAILED = 4
 STORE = StoreError.exit_code
 ALREADY_RUNNING = AlreadyRunning.exit_code
 REFUSED = Refused.exit_code
+NOT_YET = 75
 INTERRUPTED = 130
 
 MEANINGS = {
@@ -23,6 +24,7 @@ MEANINGS = {
     STORE: "the database can't be opened, read or written, or `db check` found problems",
     ALREADY_RUNNING: "another Penstock works on this project",
     REFUSED: "possible, but not in the present state, or not without `--yes`",
+    NOT_YET: "`drain` ended before its step was done; run it again",
     INTERRUPTED: "interrupted; what was queued stays queued",
 }
 

@@ -50,6 +50,7 @@ BY_CODE: dict[tuple[str, str], str] = {
     ): "stop it first, or let it do the work: penstock run --detach",
     ("store_not_shared", "service.up"): "penstock up does all of it",
     ("source_held", "sources.unhold"): "penstock unhold {}; --detach queues it for later",
+    ("upstream_open", "drain"): "penstock drain {} comes first; --wait waits for it",
     ("token_exists", "tokens.revoke"): "choose another name, or first: penstock token revoke {}",
     ("store_corrupt", "store.restore"): "{hint}: penstock db restore FILE",
     ("store_on_server", ""): "{hint}; `penstock db copy` makes a file of it",

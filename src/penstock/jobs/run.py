@@ -250,6 +250,29 @@ def advance(
     return Advance(ends_as=ends_as)
 
 
+def closed_stages(plan: Plan, counts: Mapping[str, StageCount]) -> dict[str, bool]:
+    """Which stages of an active run have nothing left to do and can get nothing more."""
+    closed: dict[str, bool] = {}
+    for stage in plan.stages:
+        is_after_closed = all(closed[name] for name in stage.after)
+        closed[stage.name] = is_after_closed and not counts.get(stage.name, StageCount()).open
+    return closed
+
+
+def stage_verdict(
+    stage: PlannedStage, count: StageCount
+) -> Literal["ok", "partial", "failed", "skipped"]:
+    """What a stage that is closed has come to. One that gathers and never began was not let to."""
+    if stage.is_gather and not count.total:
+        return "skipped"
+    if count.cancelled and count.cancelled == count.total:
+        return "failed"
+    if not count.quarantined:
+        return "ok"
+    is_all = count.quarantined == count.total
+    return "failed" if stage.is_required or is_all else "partial"
+
+
 def _without(
     counts: Mapping[str, StageCount], stopped: Mapping[str, int]
 ) -> Mapping[str, StageCount]:

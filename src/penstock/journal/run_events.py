@@ -88,6 +88,13 @@ class RunResumed(Reasoned, frozen=True, omit_defaults=True):
     by: ClassVar[str] = OPERATOR
 
 
+class RunHandedOver(Reasoned, frozen=True, omit_defaults=True):
+    """A run that was prepared for drains is performed by workers from now on."""
+
+    kind: ClassVar[str] = "run.handed_over"
+    by: ClassVar[str] = OPERATOR
+
+
 class RunCompleted(Reasoned, frozen=True, omit_defaults=True):
     """A run has ended, and everything succeeded; or the undo of the run `undo_of` is done."""
 

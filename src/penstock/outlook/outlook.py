@@ -27,6 +27,7 @@ from penstock.outlook.seen_gates import (
     LaneFacts,
     RunStanding,
     Stands,
+    drain_gate,
     hours_gates,
     how_it_stands,
     job_gate,
@@ -122,6 +123,16 @@ class NextTurn:
         return workers_gate(self.alive)
 
     @cached_property
+    def for_workers(self) -> Rooms:
+        """What is free in workers that are no drain's."""
+        return [each for each in self.rooms if each[1].scope is None]
+
+    def is_drained(self, run_id: int, stage: str) -> bool:
+        """Whether a drain of this stage of this run is at work."""
+        scopes = [capacity.scope for _, capacity in self.rooms]
+        return any(scope is not None and scope.covers(run_id, stage) for scope in scopes)
+
+    @cached_property
     def codes(self) -> list[Loaded] | None:
         """What each worker has loaded; None if one of them has loaded whatever there is."""
         found = [capacity.loaded for _, capacity in self.rooms]
@@ -131,7 +142,7 @@ class NextTurn:
     @cached_property
     def room_for(self) -> Callable[[float, float, bool], GateSeen]:
         """Whether some worker has room for a job with these needs, that killed workers before or not."""
-        return cache(partial(_resources_gate, self.rooms))
+        return cache(partial(_resources_gate, self.for_workers))
 
 
 OTHERS_FIRST = "other jobs of this source, or other sources, come first"
@@ -139,7 +150,8 @@ OTHERS_FIRST = "other jobs of this source, or other sources, come first"
 
 def outlook_of(case: Case, lane: Lane | None, turn: NextTurn) -> Outlook:
     """All gates in the order in which they are asked, and what they come to."""
-    gates = [turn.workers, *_code_gate(case, turn.codes)]
+    for_drains = case.run is not None and case.run.for_drains
+    gates = [_performers_gate(case, turn), *_code_gate(case, turn.codes)]
     if case.run is not None:
         gates.append(run_gate(case.run, case.job))
     if case.job is not None:
@@ -149,13 +161,14 @@ def outlook_of(case: Case, lane: Lane | None, turn: NextTurn) -> Outlook:
     if lane is not None:
         gates += lane_gates(lane, slot_of(case.unit, case.kind), case.source.lane, turn.now)
         head = _head(case, lane)
-        gates.append(turn.room_for(head.cpu, head.memory_mb, case.deaths >= WARD_DEATHS))
+        if not for_drains:
+            gates.append(turn.room_for(head.cpu, head.memory_mb, case.deaths >= WARD_DEATHS))
     closed = [gate for gate in gates if not gate.is_open]
     if case.may_start:
         gates.append(its_turn := _turn_gate(case, closed, turn))
         if not its_turn.is_open:
             closed.append(its_turn)
-    would_start = bool(turn.alive) and turn.is_picked
+    would_start = (for_drains or bool(turn.alive)) and turn.is_picked
     stands, deciding = _stands(case, closed, would_start)
     return Outlook(
         turn.now,
@@ -168,6 +181,14 @@ def outlook_of(case: Case, lane: Lane | None, turn: NextTurn) -> Outlook:
         deciding.opens_at if deciding else None,
         gates,
     )
+
+
+def _performers_gate(case: Case, turn: NextTurn) -> GateSeen:
+    """Whether somebody is there who may perform it: workers, or a drain of its stage."""
+    run = case.run
+    if run is None or not run.for_drains:
+        return turn.workers
+    return drain_gate(run, case.stage, turn.is_drained(run.id, case.stage))
 
 
 def stops_of(

@@ -85,6 +85,8 @@ class RunStanding(msgspec.Struct, frozen=True, gc=False):
     is_refused: bool = False
     # It was stopped by a budget, and continues when the budget resets.
     goes_on_at: float | None = None
+    # It is prepared for drains: workers leave it alone.
+    for_drains: bool = False
 
 
 class JobStanding(msgspec.Struct, frozen=True, gc=False):
@@ -103,6 +105,14 @@ def workers_gate(alive: int) -> GateSeen:
     if alive:
         return GateSeen("workers", True, f"{alive} alive")
     return GateSeen("workers", False, "no workers are running")
+
+
+def drain_gate(run: RunStanding, stage: str, is_drained: bool) -> GateSeen:
+    """In the place of that of the workers, for a run that they leave alone."""
+    if is_drained:
+        return GateSeen("drain", True, f"run {run.id} is being drained")
+    by = f"run {run.id} is prepared for drains, and none is at work on it"
+    return GateSeen("drain", False, by, remedy=Remedy("drain", f"{run.id} {stage}".rstrip()))
 
 
 def run_gate(run: RunStanding, job: JobStanding | None = None) -> GateSeen:

@@ -118,6 +118,7 @@ def start_backfill(
     reason: str = "",
     linked_to: int | None = None,
     is_draft: bool = False,
+    for_drains: bool = False,
 ) -> tuple[int, bool]:
     """Start a backfill, or answer with the one that this key has started: (run, is_new).
 
@@ -138,6 +139,7 @@ def start_backfill(
         options=options,
         of_run_id=linked_to,
         is_draft=is_draft,
+        for_drains=for_drains,
     )
 
 

@@ -104,6 +104,24 @@ class RunStarter(Opened):
         """
         return self._start_run(name, kind, actor, reason, asked, joins_active=True)
 
+    def prepare_run(
+        self,
+        name: str,
+        key: str | None,
+        kind: str | None = None,
+        actor: str | None = None,
+        reason: str = "",
+        asked: Asked = NOTHING_ASKED,
+    ) -> tuple[RunRow, bool]:
+        """A run for drains, or the one that was prepared under this key; and whether it is new."""
+        return self._start_run(name, kind, actor, reason, asked, prepared_as=_prepared_key(key))
+
+    def prepare_backfill(
+        self, name: str, key: str | None, options: RunOptions, actor: str | None, reason: str
+    ) -> tuple[RunRow, bool]:
+        """The same for a backfill."""
+        return self._start_backfill(name, options, None, actor, reason, _prepared_key(key))
+
     def _start_run(
         self,
         name: str,
@@ -114,6 +132,7 @@ class RunStarter(Opened):
         *,
         is_draft: bool = False,
         joins_active: bool = False,
+        prepared_as: str | None = None,
     ) -> tuple[RunRow, bool]:
         source = self.source(name)
         kind = kind or source.usual_kind
@@ -124,12 +143,13 @@ class RunStarter(Opened):
             RunKind(kind),
             graph.plan(source.priority, RunKind(kind)),
             self._version(source, asked.params),
-            key=_new_key(),
+            key=prepared_as or _new_key(),
             actor=actor or default_actor(),
             reason=reason,
             options=asked.over(run_options(source)),
             is_draft=is_draft,
             joins_active=joins_active,
+            for_drains=prepared_as is not None,
         )
         return self.require_run(run_id), is_new
 
@@ -256,26 +276,42 @@ class RunStarter(Opened):
         actor: str | None = None,
         reason: str = "",
     ) -> RunRow:
+        return self._start_backfill(name, options, linked_to, actor, reason)[0]
+
+    def _start_backfill(
+        self,
+        name: str,
+        options: RunOptions,
+        linked_to: int | None,
+        actor: str | None,
+        reason: str,
+        prepared_as: str | None = None,
+    ) -> tuple[RunRow, bool]:
         from penstock.project.backfills import start_backfill
 
         source = self.source(name)
         self.refuse_degraded(source)
-        run_id, _ = start_backfill(
+        run_id, is_new = start_backfill(
             self.connection,
             self.source_ids[source.key],
             source,
             self.graph(source),
             options,
-            key=_new_key(),
+            key=prepared_as or _new_key(),
             actor=actor or default_actor(),
             reason=reason,
             linked_to=linked_to,
+            for_drains=prepared_as is not None,
         )
-        return self.require_run(run_id)
+        return self.require_run(run_id), is_new
 
 
 def _new_key() -> str:
     return f"manual:{os.urandom(16).hex()}"
+
+
+def _prepared_key(key: str | None) -> str:
+    return _new_key() if key is None else f"prepared:{key}"
 
 
 def refuse_kind(kind: str) -> None:

@@ -103,7 +103,10 @@ class Database(Protocol):
         ...
 
     def ready_lanes(
-        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+        self,
+        floors: Sequence[tuple[int, str, float, int]],
+        sources: Sequence[int] | None,
+        for_drains: bool,
     ) -> tuple[list[Any], list[Any]]:
         """The heads of what is queued behind these floors, and what runs: of these sources, or of all."""
         ...

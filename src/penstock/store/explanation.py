@@ -16,7 +16,7 @@ from typing import cast
 import msgspec
 
 from penstock.errors import Remedy, StoreLocked, UsageError
-from penstock.gates.capacity import Capacity
+from penstock.gates.capacity import Capacity, DrainScope
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.jobs.job import Claimed, JobState, Unit
 from penstock.jobs.run import RunKind, RunState
@@ -77,6 +77,12 @@ class _Case(msgspec.Struct, frozen=True):
     @property
     def unit(self) -> Unit:
         return cast(Unit, self.job.unit) if self.job else "page"
+
+    @property
+    def scope(self) -> DrainScope | None:
+        """As whose lanes it is seen: those of drains, if its run is prepared for them."""
+        run = self.run
+        return DrainScope(run.id) if run is not None and run.for_drains else None
 
     @property
     def may_start(self) -> bool:
@@ -220,7 +226,7 @@ class Explanation(Noun):
     ) -> tuple[list[Lane], list[Claimed]]:
         """The lanes as they are, and which jobs the next turns of these workers would start."""
         admits = admitting(case.job.deaths if case.job else 0, rooms)
-        lanes = ready_lanes(self._db, limits, known.floors, admits)
+        lanes = ready_lanes(self._db, limits, known.floors, admits, scope=case.scope)
         taken: list[Claimed] = []
         for worker, capacity in rooms:
             if capacity.slots > 0:
@@ -313,9 +319,8 @@ class Explanation(Noun):
         is_refused = source.degraded_at is not None and not policy_of(run.kind).runs_when_degraded
         is_stopped = run.state is RunState.PARTIAL and run.end_reason == "budget"
         goes_on_at = self._budgets_begin_anew_at(run.source, run.id) if is_stopped else None
-        return RunStanding(
-            run.id, run.state, run.source, since, actor, reason, is_refused, goes_on_at
-        )
+        about = (run.id, run.state, run.source, since, actor, reason, is_refused, goes_on_at)
+        return RunStanding(*about, run.for_drains)
 
     def _job_facts(self, job: JobRow) -> JobStanding:
         actor, reason, due_at = "", job.error or "", job.due_at

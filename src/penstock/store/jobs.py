@@ -256,16 +256,16 @@ class Jobs(Noun):
         return self._db.value("startable", until=until, outside=away) is not None
 
     def startable_stages(
-        self, within_s: float, outside: Sequence[int] = ()
+        self, within_s: float, outside: Sequence[int] = (), run_id: int | None = None
     ) -> list[tuple[int, str]]:
-        """The same, by source and stage."""
+        """The same, by source and stage; or what a drain of this run could start."""
         until, away = self._db.now() + within_s, to_json(sorted(outside))
-        found = self._db.json("startable_stages", until=until, outside=away)
+        found = self._db.json("startable_stages", until=until, outside=away, run_id=run_id)
         return [(source_id, stage) for source_id, stage in found]
 
-    def has_suspects(self) -> bool:
-        """Whether a job is queued under which two workers have died already."""
-        return self._db.value("suspect") is not None
+    def has_suspects(self, run_id: int | None = None) -> bool:
+        """Whether a job is queued under which two workers have died already; for drains, of their run."""
+        return self._db.value("suspect_of", run_id=run_id) is not None
 
     def story(self, job_id: int) -> Story:
         """What is known of a job's past: from its rows, and as far back as the journal goes."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity
+from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity, DrainScope
 from penstock.gates.fair_shares import Room
 from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits, Slot, limits_for
 from penstock.gates.loaded import Loaded
@@ -109,6 +109,7 @@ class _JobSeen(msgspec.Struct, frozen=True, gc=False):
     run_actor: str
     run_reason: str
     run_at: float
+    for_drains: bool = False
 
     def woken(self, now: float) -> _JobSeen:
         """As the next turn finds it: what is due by now is queued first."""
@@ -294,18 +295,24 @@ class Outlooks(Noun):
         for worker, capacity in look.rooms:
             if capacity.slots <= 0:
                 continue
-            if capacity.admits not in lanes:
-                lanes[capacity.admits] = _lanes(look.picture, look.limits, capacity.admits)
+            scope, kind = capacity.scope, capacity.admits
+            if scope is None and kind not in lanes:
+                lanes[kind] = _lanes(look.picture, look.limits, kind)
             room = Room(capacity.slots, capacity.cpu, capacity.memory_mb)
-            own = _loaded(lanes[capacity.admits], capacity.loaded)
+            seen = (
+                lanes[kind]
+                if scope is None
+                else _lanes(look.picture, look.limits, kind, scope=scope)
+            )
+            own = _loaded(seen, capacity.loaded)
             grants = copy.deepcopy(self._memory.sharing).share(own, room, look.now)
-            picked = pick(look.picture, Floors(), worker, grants, capacity.admits)
+            picked = pick(look.picture, Floors(), worker, grants, kind, scope)
             changed = sorted(look.picture.start(picked))
             if worker == look.rooms[-1][0]:
                 return  # nobody looks after the last
-            for kind, known in lanes.items():
+            for each, known in lanes.items():
                 kept = {key: lane for key, lane in known.items() if key not in changed}
-                lanes[kind] = kept | _lanes(look.picture, look.limits, kind, changed)
+                lanes[each] = kept | _lanes(look.picture, look.limits, each, changed)
 
 
 def _lanes(
@@ -313,8 +320,9 @@ def _lanes(
     limits: Mapping[int, LaneLimits],
     admits: Admits,
     sources: Sequence[int] | None = None,
+    scope: DrainScope | None = None,
 ) -> dict[int, Lane]:
-    found = ready_lanes(picture, limits, Floors(), admits, sources)
+    found = ready_lanes(picture, limits, Floors(), admits, sources, scope=scope)
     return {lane.source_id: lane for lane in found}
 
 
@@ -353,9 +361,13 @@ def _next_queued(stages: Mapping[tuple[int, str], QueuedStage]) -> dict[int, Que
     found: dict[int, QueuedStage] = {}
     for each in stages.values():
         known = found.get(each.source_id)
-        if known is None or (not each.is_active, each.order) < (not known.is_active, known.order):
+        if known is None or _place_of(each) < _place_of(known):
             found[each.source_id] = each
     return found
+
+
+def _place_of(stage: QueuedStage) -> tuple[bool, bool, tuple[float, int]]:
+    return not stage.is_active, stage.for_drains, stage.order
 
 
 def _outlook(look: _Look, source: _SourceSeen) -> Outlook:
@@ -378,11 +390,13 @@ def _of_queued(look: _Look, source: SourceFacts, stage: QueuedStage, seen: _Sour
     if is_picked:
         where, (job_id, deaths, _) = look.picture.started[source.id]
         stage = look.picture.stages[where]
-    run = RunStanding(stage.run_id, stage.run_state, source.key)
+    run = RunStanding(stage.run_id, stage.run_state, source.key, for_drains=stage.for_drains)
     job = JobStanding(job_id, JobState.QUEUED, look.now)
     case = Case(source, run, job, stage.kind, stage.stage, stage.unit, deaths)
     lane = look.lanes_for(deaths).get(source.id)
-    if is_picked and look.alive:
+    if stage.for_drains:
+        lane = _pretended(look, seen, None)
+    if is_picked and (look.alive or stage.for_drains):
         about = (look.now, source.key, stage.run_id, job_id)
         found = Outlook(*about, True, "starts", "", None, [])
     else:
@@ -414,7 +428,8 @@ def _case(source: SourceFacts, job: _JobSeen) -> Case:
     is_refused = source.degraded_at is not None and not policy_of(job.kind).runs_when_degraded
     who = ("", "") if job.run_state is RunState.PAUSED else (job.run_actor, job.run_reason)
     since = None if job.run_state is RunState.PAUSED else job.run_at
-    run = RunStanding(job.run_id, job.run_state, source.key, since, *who, is_refused)
+    about = (job.run_id, job.run_state, source.key, since, *who, is_refused)
+    run = RunStanding(*about, for_drains=job.for_drains)
     reason = outside(job.host) if job.host else job.error
     facts = JobStanding(job.id, job.state, job.at, job.due_at, job.worker, "", reason)
     return Case(source, run, facts, job.kind, job.stage, job.unit, job.deaths)

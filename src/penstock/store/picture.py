@@ -35,6 +35,7 @@ class QueuedStage(msgspec.Struct, array_like=True, gc=False):
     memory_mb: float
     kind: RunKind
     run_state: RunState
+    for_drains: bool
     first: tuple[float, int, int] | None
 
     @property
@@ -91,12 +92,15 @@ class Picture:
         return self.wards(values["worker"]) if self._has_suspects else 0
 
     def ready_lanes(
-        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+        self,
+        floors: Sequence[tuple[int, str, float, int]],
+        sources: Sequence[int] | None,
+        for_drains: bool,
     ) -> tuple[list[Any], list[Any]]:
         wanted = None if sources is None else set(sources)
         heads = [
             self._head(each, each.depth, each.order[0])
-            for each in self._active()
+            for each in self._active(for_drains)
             if wanted is None or each.source_id in wanted
         ]
         return heads, self._counts()
@@ -105,7 +109,7 @@ class Picture:
         if name == "running_counts":
             return self._counts()
         if name == "suspect_heads":
-            return self._suspect_heads() if self._has_suspects else []
+            return self._suspect_heads(values["for_drains"]) if self._has_suspects else []
         grants = msgspec.json.decode(values["grants"])
         return [
             self._first((run_id, stage), number, name == "pick_suspects", values["ward_is_free"])
@@ -128,8 +132,12 @@ class Picture:
             self.jobs[where] = [job for job in self.jobs[where] if job[0] not in ids]
         return {self.stages[where].source_id for where in taken}
 
-    def _active(self) -> list[QueuedStage]:
-        return [each for each in self.stages.values() if each.is_active and each.depth > 0]
+    def _active(self, for_drains: bool) -> list[QueuedStage]:
+        return [
+            each
+            for each in self.stages.values()
+            if each.is_active and each.depth > 0 and each.for_drains == for_drains
+        ]
 
     def _head(self, stage: QueuedStage, depth: int, rank: float) -> list[Any]:
         return [
@@ -138,9 +146,9 @@ class Picture:
             *self.facts[stage.source_id],
         ]
 
-    def _suspect_heads(self) -> list[Any]:
+    def _suspect_heads(self, for_drains: bool) -> list[Any]:
         heads = []
-        for stage in self._active():
+        for stage in self._active(for_drains):
             suspects = [job for job in self.jobs.get(stage.where, ()) if job[1] >= WARD_DEATHS]
             if suspects:
                 heads.append(self._head(stage, len(suspects), suspects[0][2]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.gates.capacity import Admits, Capacity
+from penstock.gates.capacity import Admits, Capacity, scope_of
 from penstock.gates.loaded import Loaded, WorkerCode
 from penstock.outlook.outlook import Rooms
 from penstock.store.database import Database
@@ -19,16 +19,21 @@ class Load(msgspec.Struct, frozen=True):
     running: int
     cpu: float
     memory_mb: float
+    scope: str = ""
 
 
 def rooms_of(db: Database, now: float, whole: Capacity) -> tuple[int, Rooms]:
-    """How many workers are alive, and what is free in each; without any, what one would have."""
+    """How many workers are alive, and what is free in each; without any, what one would have.
+
+    The workers of drains have room too, for their part of a run alone; they are not counted.
+    """
     loads = db.decoded("worker_loads", list[Load], now=now)
     codes = {
         code.worker: code.loaded for code in db.decoded("worker_codes", list[WorkerCode], now=now)
     }
     rooms = [(load.id, _free(load, whole, codes.get(load.id))) for load in loads]
-    return len(loads), rooms or [("", whole)]
+    alive = sum(not load.scope for load in loads)
+    return alive, rooms if alive else [("", whole), *rooms]
 
 
 def _free(load: Load, whole: Capacity, loaded: Loaded | None) -> Capacity:
@@ -39,4 +44,5 @@ def _free(load: Load, whole: Capacity, loaded: Loaded | None) -> Capacity:
         whole.memory_mb - load.memory_mb,
         load.admits,
         loaded,
+        scope_of(load.scope),
     )

@@ -53,6 +53,19 @@ class CauseOfRun(msgspec.Struct, frozen=True):
     error: str
 
 
+class LeftOfShard(msgspec.Struct, array_like=True, frozen=True):
+    """What is left to do of a stage of a run, or of a part of it; when the first of what waits is due."""
+
+    is_queued: bool | int
+    is_running: bool | int
+    is_held: bool | int
+    due_at: float | None
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.is_queued or self.is_running or self.is_held or self.due_at is not None)
+
+
 class StageRow(msgspec.Struct, frozen=True):
     """How many jobs one stage of a run has, by state."""
 
@@ -117,6 +130,7 @@ class RunRow(msgspec.Struct, frozen=True):
     pages_added: int = 0
     candidates_added: int = 0
     pages_missing: int = 0
+    for_drains: bool = False
 
     @property
     def is_ended(self) -> bool:
@@ -203,6 +217,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
     running: int = 0
     slots: int = 0
     admits: Admits = "all"
+    scope: str = ""
 
 
 class BudgetRow(msgspec.Struct, frozen=True):

@@ -34,6 +34,7 @@ def add_run(
     options: RunOptions = NO_OPTIONS,
     of_run_id: int | None = None,
     is_draft: bool = False,
+    for_drains: bool = False,
 ) -> int | None:
     """A run and its first jobs, in the transaction of another verb; None if its key is known."""
     policy = policy_of(kind, options)
@@ -52,6 +53,7 @@ def add_run(
         pipeline_version=pipeline_version,
         actor=actor,
         reason=reason,
+        for_drains=for_drains,
         now=now,
     )
     if run_id is None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from penstock.errors import UsageError
+from penstock.gates.capacity import DrainScope
 from penstock.jobs.job import JobState
 from penstock.jobs.run import (
     NO_OPTIONS,
@@ -22,13 +23,19 @@ from penstock.jobs.run_sums import RunSums
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.event import Reasoned
 from penstock.journal.job_events import JobCancelled, JobRequeued
-from penstock.journal.run_events import RunPaused, RunQueued, RunResumed, RunVersionChanged
+from penstock.journal.run_events import (
+    RunHandedOver,
+    RunPaused,
+    RunQueued,
+    RunResumed,
+    RunVersionChanged,
+)
 from penstock.store.accounts import account_of_run, runs_made_of
 from penstock.store.continuation import Started, carry, run_to_continue
 from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
-from penstock.store.rows import CauseOfRun, RunRow, StageRow
+from penstock.store.rows import CauseOfRun, LeftOfShard, RunRow, StageRow
 from penstock.store.run_transitions import add_run, cancel_run, reopen
 from penstock.store.sources import source_id_of
 from penstock.store.turn.run_progress import advance_runs
@@ -53,11 +60,13 @@ class Runs(Noun):
         of_run_id: int | None = None,
         is_draft: bool = False,
         joins_active: bool = False,
+        for_drains: bool = False,
     ) -> tuple[int, bool]:
         """Start a run, or answer with the one that this key has started already.
 
         Answers (run, is_new). The run and the jobs of its first stages exist together or not at all. With
-        `joins_active` an active run of the same kind is the answer, if there is one.
+        `joins_active` an active run of the same kind is the answer, if there is one. Workers leave a run
+        that is `for_drains` alone.
         """
         with self._db.writing() as now:
             known = self._db.value("known_run", source_id=source_id, key=key)
@@ -67,7 +76,7 @@ class Runs(Noun):
                 known = self._db.value("active_run_of_kind", source_id=source_id, kind=kind)
             if known is None:
                 about = (source_id, kind, plan, pipeline_version, key, actor, reason)
-                run_id = add_run(self._db, now, *about, options, of_run_id, is_draft)
+                run_id = add_run(self._db, now, *about, options, of_run_id, is_draft, for_drains)
                 if run_id is not None:
                     return run_id, True
                 # Somebody else was faster by a moment, and has committed by now.
@@ -148,6 +157,10 @@ class Runs(Noun):
                 ledger.write()
             return bool(rows)
 
+    def hand_over(self, run_id: int, actor: str, reason: str) -> bool:
+        """Let workers perform a run that was prepared for drains; False if it is theirs already."""
+        return self._steer("hand_over_if_prepared", RunHandedOver(reason), run_id, actor)
+
     def pause(self, run_id: int, actor: str, reason: str) -> bool:
         return self._steer("pause_run_if_active", RunPaused(reason), run_id, actor)
 
@@ -198,18 +211,23 @@ class Runs(Noun):
             is_swept = len(jobs) < limit and self._db.do("mark_swept", run_id=run_id, now=now) > 0
             return len(jobs), is_swept
 
-    def retry_failed(self, run_id: int, actor: str, reason: str) -> int:
-        """Queue a run's quarantined jobs again, and only those, in batches; answers how many."""
+    def retry_failed(
+        self, run_id: int, actor: str, reason: str, scope: DrainScope | None = None
+    ) -> int:
+        """Queue a run's quarantined jobs again, or those of a part of it, in batches; answers how many."""
+        part = DrainScope(run_id) if scope is None else scope
         with self._db.writing():
             self._db.do("forget_causes_of_run", run_id=run_id)
         total = 0
         while True:
-            retried = self._retry_batch(run_id, actor, reason)
+            retried = self._retry_batch(part, actor, reason)
             total += retried
             if retried < RETRY_LIMIT:
                 return total
 
-    def _retry_batch(self, run_id: int, actor: str, reason: str) -> int:
+    def _retry_batch(self, part: DrainScope, actor: str, reason: str) -> int:
+        run_id = part.run_id
+        about = {"stage": part.stage or None, "shard": part.shard, "shards": part.shards}
         with self._db.writing() as now:
             # Before its jobs, of which none is waited for: cancelled meanwhile, they would stay queued.
             self._db.lock_runs([run_id])
@@ -221,7 +239,7 @@ class Runs(Noun):
                 return 0
             ledger = Ledger(self._db, now)
             jobs = self._db.rows(
-                "retry_quarantined_of_run", run_id=run_id, limit=RETRY_LIMIT, now=now
+                "retry_quarantined_of_run", run_id=run_id, limit=RETRY_LIMIT, now=now, **about
             )
             for job_id, stage, attempt in jobs:
                 ledger.moved(run_id, stage, JobState.QUARANTINED, JobState.QUEUED)
@@ -287,9 +305,21 @@ class Runs(Noun):
         found: dict[str, int] = self._db.json("failures_by_kind", run_id=run_id)
         return found
 
-    def failures_by_cause(self, run_id: int, limit: int = 10) -> list[CauseOfRun]:
-        """Why jobs of a run are in quarantine: the most frequent causes, each with its first job."""
-        return self._db.decoded("failures_by_cause", list[CauseOfRun], run_id=run_id, limit=limit)
+    def failures_by_cause(
+        self, run_id: int, limit: int = 10, stage: str | None = None
+    ) -> list[CauseOfRun]:
+        """Why jobs of a run, or of a stage of it, are in quarantine: the most frequent causes.
+
+        Each is told with its first job.
+        """
+        where = {"run_id": run_id, "limit": limit, "stage": stage}
+        return self._db.decoded("failures_by_cause", list[CauseOfRun], **where)
+
+    def left_of(self, scope: DrainScope) -> LeftOfShard:
+        """What is left to do of a stage of a run, or of a part of it."""
+        where = {"run_id": scope.run_id, "stage": scope.stage}
+        part = {"shard": scope.shard, "shards": scope.shards}
+        return self._db.decoded("open_in_shard", LeftOfShard, **where, **part)
 
     def backlog(self, run_id: int, planner: str) -> tuple[int, int]:
         """How many jobs of a run wait or run, beside the one that plans them, and how many have ended."""

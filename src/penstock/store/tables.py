@@ -77,7 +77,7 @@ TABLES = (
         throttled options of_run_id end_reason candidates_accepted candidates_rejected
         candidates_duplicate candidates_passed candidates_dropped pages_unchanged disallowed requests
         bytes seconds:real money:real is_accounted:flag pages_added candidates_added queued_at:real
-        is_emptied:flag pages_missing""",
+        is_emptied:flag pages_missing for_drains:flag""",
     ),
     _table(
         "run_stage",
@@ -212,7 +212,7 @@ TABLES = (
         "worker",
         "id",
         """host pid version started_at:real lease_expires_at:real slots admits schema loaded
-        parent_pid""",
+        parent_pid scope""",
     ),
     _table("loaded", "hash", "code"),
     _table(

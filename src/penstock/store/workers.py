@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.errors import Refused, Remedy
+from penstock.gates.capacity import DrainScope
 from penstock.gates.loaded import Loaded, WorkerCode
 from penstock.jobs.failures import POISON
 from penstock.jobs.job import JobState
@@ -38,9 +39,11 @@ class Workers(Noun):
         version: str,
         slots: int = 0,
         admits: Admits = "all",
+        scope: DrainScope | None = None,
     ) -> None:
         """Begin a worker's lease; nothing can be claimed without one."""
         about = {"host": host, "pid": pid, "version": version, "slots": slots, "admits": admits}
+        about |= {"scope": "" if scope is None else scope.text}
         about |= {"schema": self._db.schema, "lease_s": LEASE_S}
         with self._db.writing() as now:
             if not self._db.do("register_if_welcome", id=worker, now=now, **about):

@@ -80,6 +80,8 @@ class RunView(View, frozen=True, kw_only=True):
     actor: str
     reason: str
     pipeline_version: str
+    # Drains perform it, and workers leave it alone.
+    for_drains: bool
     created_at: Time
     started_at: Time | None
     finished_at: Time | None
@@ -256,7 +258,10 @@ def _known(row: RunRow, now: float) -> dict[str, Any]:
     same = ("id", "source", "kind", "state", "of_run_id", "end_reason", "actor", "reason")
     times = ("created_at", "started_at", "finished_at")
     return {
-        **{name: getattr(row, name) for name in (*same, "pipeline_version", *times, "options")},
+        **{
+            name: getattr(row, name)
+            for name in (*same, "pipeline_version", "for_drains", *times, "options")
+        },
         "is_reconciliation": row.options.reconciles is not None,
         "reconciled_windows": row.options.reconciled_windows,
         "is_undo": row.options.is_undo,

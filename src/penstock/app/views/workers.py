@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from penstock.app.views.drains import scope_words
 from penstock.app.views.view import Time, View
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ SCHEDULER = "scheduler"
 class WorkerView(View, frozen=True, kw_only=True):
     """A worker: where it runs, how much it has to do, and how long its lease lasts.
 
-    `admits` is `all`, `sound` (jobs under which nobody died) or `suspect` (only the others).
+    `admits` is `all`, `sound` (jobs under which nobody died) or `suspect` (only the others). `drains` is what
+    a drain's worker is for (`run 5 extract 1/4`), and empty for all others.
     """
 
     id: str = msgspec.field(name="worker")
@@ -31,6 +33,7 @@ class WorkerView(View, frozen=True, kw_only=True):
     running: int
     slots: int
     admits: str
+    drains: str
     is_alive: bool
     lease_left_s: float
 
@@ -61,6 +64,7 @@ class NotLoadedView(View, frozen=True, kw_only=True):
 def worker_view(row: WorkerRow, now: float) -> WorkerView:
     left_s = row.lease_expires_at - now
     known = msgspec.structs.asdict(row)
+    known["drains"] = scope_words(known.pop("scope"))
     return WorkerView(**known, is_alive=left_s > 0, lease_left_s=round(left_s, 3))
 
 

@@ -132,10 +132,10 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
     if args.pages == 0:
         raise UsageError("--pages 0 leaves nothing to run", "the minimum is --pages 1")
     is_by_hand = sys.stdin is not None and sys.stdin.isatty()
-    return {"params": dict(map(_param, args.param)), "pages": args.pages, "by_hand": is_by_hand}
+    return {"params": dict(map(param, args.param)), "pages": args.pages, "by_hand": is_by_hand}
 
 
-def _param(text: str) -> tuple[str, Any]:
+def param(text: str) -> tuple[str, Any]:
     import msgspec
     import yaml
 

@@ -82,7 +82,8 @@ class LeaderLoop:
         self._cadences = CadenceChore(project, store)
         self._calendars = CalendarWatch(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
-        self._leadership = Leadership(store, matter, holder, project.clock)
+        behind = SCHEDULER if matter == UPKEEP and store.is_shared else None
+        self._leadership = Leadership(store, matter, holder, project.clock, behind)
         self._planned_term = 0
         self.rest_s = LOOK_S
         # Whether it has looked at everything that may start a run, as far as that is its part.

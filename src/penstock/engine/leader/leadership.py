@@ -18,13 +18,19 @@ ASK_S = 1.0
 
 
 class Leadership:
-    """One process's claim to lead in one matter. Its holder's name must be nobody else's, ever."""
+    """One process's claim to lead in one matter. Its holder's name must be nobody else's, ever.
 
-    def __init__(self, store: Store, name: str, holder: str, clock: Clock) -> None:
+    With `behind` it stands back while somebody leads in that matter, and does what this one would.
+    """
+
+    def __init__(
+        self, store: Store, name: str, holder: str, clock: Clock, behind: str | None = None
+    ) -> None:
         self._store = store
         self._name = name
         self._holder = holder
         self._clock = clock
+        self._behind = behind
         self._term = 0
         self._ask_at = float("-inf")
         self._trusted_until = float("-inf")
@@ -47,6 +53,9 @@ class Leadership:
         if asked_at < self._ask_at:
             return self.is_trusted()
         self._ask_at = asked_at + ASK_S
+        if self._must_stand_back():
+            self.resign()
+            return False
         term = self._store.leaders.lead(self._name, self._holder, TERM_S, self._term)
         if term is None:
             self._trusted_until = float("-inf")
@@ -55,6 +64,14 @@ class Leadership:
         self._ask_at = asked_at + RENEW_S
         self._trusted_until = asked_at + term.expires_in_s - MARGIN_S
         return self.is_trusted()
+
+    def _must_stand_back(self) -> bool:
+        if self._behind is None:
+            return False
+        now = self._store.now()
+        return any(
+            row.name == self._behind and row.expires_at > now for row in self._store.leaders.all()
+        )
 
     def resign(self) -> bool:
         """Let somebody else lead at once; False if nobody waits for it, because the term was over."""

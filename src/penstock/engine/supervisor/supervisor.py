@@ -29,6 +29,7 @@ from penstock.engine.supervisor.supervisor_loop import SupervisorLoop
 from penstock.engine.tracing.sender import refuse_missing
 from penstock.engine.worker.calls import InOneThread
 from penstock.errors import StoreUnreachable
+from penstock.gates.capacity import DrainScope
 from penstock.project import Project
 from penstock.snapshots import open_snapshots
 from penstock.store.store import Store
@@ -56,6 +57,8 @@ class Supervisor:
     activity: Activity | None = None
     # Set by a program that wants it to stop, from whatever thread.
     stopping: threading.Event | None = None
+    # What its workers are for, if this is a drain.
+    scope: DrainScope | None = None
     _shutdown: Shutdown = field(init=False)
     _trouble: StoreTrouble = field(init=False)
     _calls: InOneThread = field(default_factory=lambda: InOneThread("supervisor"))
@@ -103,6 +106,7 @@ class Supervisor:
             reloads=self.reloads,
             activity=self.activity,
             is_asked_to_stop=lambda: self.stopping is not None and self.stopping.is_set(),
+            scope=self.scope,
         )
         await loop.run()
         self.wants_reload = loop.wants_reload

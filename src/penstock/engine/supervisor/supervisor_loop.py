@@ -19,6 +19,7 @@ from penstock.engine.supervisor.store_trouble import StoreTrouble
 from penstock.engine.supervisor.watch import Watch
 from penstock.engine.supervisor.worker_slots import WorkerSlots, is_alive
 from penstock.engine.worker.calls import InOneThread
+from penstock.gates.capacity import DrainScope
 from penstock.project import Project
 from penstock.store.store import Store
 
@@ -49,6 +50,7 @@ class SupervisorLoop:
         reloads: bool,
         activity: Activity | None,
         is_asked_to_stop: Callable[[], bool],
+        scope: DrainScope | None = None,
     ) -> None:
         self._project = project
         self._store = store
@@ -60,9 +62,10 @@ class SupervisorLoop:
         self._is_asked_to_stop = is_asked_to_stop
         self._watch = Watch(store, project.clock)
         self._workers = WorkerSlots(
-            project, store, calls, self._watch.contact, shutdown, trouble, tell, workers
+            project, store, calls, self._watch.contact, shutdown, trouble, tell, workers, scope
         )
-        self._leads = has_scheduler or not store.is_shared
+        # A drain needs nobody beside it: what is done once for all is its part while nobody else does it.
+        self._leads = has_scheduler or not store.is_shared or scope is not None
         self._leader = LeaderTask(
             project, shutdown, trouble, has_scheduler=has_scheduler, activity=activity, tell=tell
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from penstock.engine.worker.deadlines import SharedDeadlines
 from penstock.engine.worker.exits import EXIT_STUCK, TRUST_S
 from penstock.engine.worker.watchdog import SUPERVISORS_PATIENCE_S, StuckLoop
+from penstock.gates.capacity import DrainScope
 from penstock.settings import Settings
 from penstock.settings.secrets import masker_for
 from penstock.store.rows import Admits
@@ -44,7 +45,13 @@ class WorkerChild:
 
     @classmethod
     async def start(
-        cls, settings: Settings, name: str, admits: Admits, tell: Callable[[str], None], now: float
+        cls,
+        settings: Settings,
+        name: str,
+        admits: Admits,
+        tell: Callable[[str], None],
+        now: float,
+        scope: DrainScope | None = None,
     ) -> WorkerChild:
         theirs, control = os.pipe()
         os.set_blocking(control, False)
@@ -56,6 +63,8 @@ class WorkerChild:
         ]  # fmt: skip
         if settings.environment:
             command += ["--env", settings.environment]
+        if scope is not None:
+            command += ["--scope", scope.text]
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,

@@ -27,6 +27,7 @@ from penstock.engine.worker.exits import (
     EXIT_UNFIT,
 )
 from penstock.errors import PenstockError, StoreError
+from penstock.gates.capacity import DrainScope
 from penstock.project import Project
 from penstock.project.host import host_name
 from penstock.store.rows import Admits
@@ -68,6 +69,7 @@ class WorkerSlots:
         trouble: StoreTrouble,
         tell: Callable[[str], None],
         workers: int = 1,
+        scope: DrainScope | None = None,
     ) -> None:
         self._project = project
         self._store = store
@@ -76,6 +78,7 @@ class WorkerSlots:
         self._shutdown = shutdown
         self._trouble = trouble
         self._tell = tell
+        self._scope = scope
         kinds: list[Admits] = ["sound"] * workers
         # Isolation stands beside workers: who has none leaves the suspects to others.
         self.slots = [Slot(admits) for admits in ([*kinds, "suspect"] if kinds else [])]
@@ -142,11 +145,11 @@ class WorkerSlots:
             isolation.needed_at = self._now()
 
     def _has_suspects(self, worker: str) -> bool:
+        scope = self._scope
         with self._store.hurried(PATIENCE_S):
-            return (
-                bool(worker and self._store.workers.jobs_of(worker))
-                or self._store.jobs.has_suspects()
-            )
+            return bool(
+                worker and self._store.workers.jobs_of(worker)
+            ) or self._store.jobs.has_suspects(None if scope is None else scope.run_id)
 
     async def tend(self, slot: Slot) -> None:
         """See that there is a worker if one is needed, and none otherwise."""
@@ -172,12 +175,14 @@ class WorkerSlots:
         name, settings = f"{self._rng.getrandbits(48):012x}", self._project.settings
         # What its predecessor could not begin for is said once a minute, not at every try.
         tell = self._trouble.say if slot.is_unfit else self._tell
-        child = await WorkerChild.start(settings, name, slot.admits, tell, self._now())
+        child = await WorkerChild.start(settings, name, slot.admits, tell, self._now(), self._scope)
         slot.child = child
         about = (host_name(), child.process.pid, __version__, settings.worker.slots)
         asked_at = self._now()
         try:
-            await self._calls(lambda: self._store.workers.register(name, *about, slot.admits))
+            await self._calls(
+                lambda: self._store.workers.register(name, *about, slot.admits, self._scope)
+            )
         except StoreError:
             # It waits for a beat that can't come; the next one is started when the store is well.
             child.kill()

@@ -33,6 +33,7 @@ from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.engine.worker.streams import Streams, fill_gap
 from penstock.engine.worker.turn_times import TurnTimes
+from penstock.gates.capacity import DrainScope
 from penstock.gates.loaded import Loaded
 from penstock.gates.project_terms import ProjectTerms, rules_of
 from penstock.http.browser.browsers import Browsers
@@ -94,6 +95,7 @@ class WorkerBuilder:
     resources: Resources
     tell: Callable[[str], None]
     admits: Admits = "all"
+    scope: DrainScope | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     output: StepOutput | None = None
     tracer: AttemptTracer | None = None
@@ -117,6 +119,7 @@ class WorkerBuilder:
             backoff=self.backoff,
             grace_s=self.project.settings.worker.grace_s,
             admits=self.admits,
+            scope=self.scope,
             has_changed=self.has_changed,
         )
 

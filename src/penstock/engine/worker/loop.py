@@ -28,7 +28,7 @@ from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.errors import StoreError
-from penstock.gates.capacity import Capacity
+from penstock.gates.capacity import Capacity, DrainScope
 from penstock.http.pace import rest_beside
 from penstock.store.rows import Admits
 from penstock.store.turn.turn import Turn
@@ -64,6 +64,8 @@ class Worker:
     backoff: StoreBackoff
     grace_s: float
     admits: Admits = "all"
+    # What it is for, if it is a drain's.
+    scope: DrainScope | None = None
     # Whether another process has written something since this was last asked; None if that can't be seen.
     has_changed: Callable[[], bool] | None = None
     _is_draining: bool = field(default=False, init=False)
@@ -169,7 +171,7 @@ class Worker:
             return Capacity(0, admits=self.admits)
         running = self.running
         room = (running.free_slots, running.cpu, running.memory_mb)
-        return Capacity(*room, self.admits, self.exchange.loaded)
+        return Capacity(*room, self.admits, self.exchange.loaded, self.scope)
 
     async def _wait(self, turn: Turn | None, grace_ends: float | None) -> None:
         """Until something finished, something is due, or another process changed something."""

@@ -42,6 +42,7 @@ from penstock.engine.worker.store_listener import StoreListener
 from penstock.engine.worker.threads import Threads
 from penstock.engine.worker.watchdog import PULSE_S, Watchdog
 from penstock.errors import PenstockError, StoreCorrupt, StoreIoError, StoreUnreachable
+from penstock.gates.capacity import DrainScope, scope_of
 from penstock.http.browser.browsers import Browsers
 from penstock.http.network import AiohttpNetwork
 from penstock.project import Project
@@ -70,6 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--env")
     parser.add_argument("--worker", required=True)
     parser.add_argument("--admits", choices=get_args(Admits), default="all")
+    parser.add_argument("--scope", type=scope_of)
     parser.add_argument("--control", type=int, required=True)
     parser.add_argument("--deadlines", type=int, required=True)
     args = parser.parse_args(arguments)
@@ -91,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
             return EXIT_BURIED
         lifeline.start()
         shared = SharedDeadlines(args.deadlines)
-        build = partial(build_worker, project, args.worker, _tell, args.admits)
+        build = partial(build_worker, project, args.worker, _tell, args.admits, args.scope)
         return asyncio.run(_work(build, project.clock, lifeline, shared, output))
     except StoreUnreachable:
         return EXIT_LOST  # the supervisor says so, and waits
@@ -135,6 +137,7 @@ def build_worker(
     name: str,
     tell: Callable[[str], None],
     admits: Admits = "all",
+    scope: DrainScope | None = None,
     deadlines: Deadlines | None = None,
     output: StepOutput | None = None,
 ) -> Built:
@@ -169,6 +172,7 @@ def build_worker(
         resources=resources,
         tell=tell,
         admits=admits,
+        scope=scope,
         deadlines=deadlines if deadlines is not None else Deadlines(),
         output=output,
         tracer=None if traces is None else traces.tracer,

@@ -35,7 +35,7 @@ FROM (
   SELECT coalesce(e.cause, '') AS cause, count(*) AS jobs, min(j.id) AS job_id
   FROM penstock.job AS j
   LEFT JOIN LATERAL (SELECT cause FROM penstock.job_failure WHERE job_id = j.id OFFSET 0) AS e ON true
-  WHERE j.run_id = %(run_id)s AND j.state = 'quarantined'
+  WHERE j.run_id = %(run_id)s AND j.state = 'quarantined' AND (%(stage)s::text IS NULL OR j.stage = %(stage)s)
   GROUP BY 1 ORDER BY jobs DESC, job_id LIMIT %(limit)s
 ) AS c
 LEFT JOIN LATERAL (SELECT kind, error FROM penstock.job_failure WHERE job_id = c.job_id OFFSET 0) AS f ON true;

@@ -412,10 +412,15 @@ class PostgresDatabase:
                 self.do("fold", ids=array_of(ids))
 
     def ready_lanes(
-        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+        self,
+        floors: Sequence[tuple[int, str, float, int]],
+        sources: Sequence[int] | None,
+        for_drains: bool,
     ) -> tuple[list[Any], list[Any]]:
         where = {"sources": None if sources is None else to_json(sources)}
-        heads, running = self.json("ready_lanes", floors=to_json(floors), **where)
+        heads, running = self.json(
+            "ready_lanes", floors=to_json(floors), for_drains=for_drains, **where
+        )
         return heads, running
 
     def new_job_ids(self, count: int) -> Sequence[int]:

@@ -1,7 +1,7 @@
 -- name: worker_loads
 -- Who is alive, and how much of it is taken.
 SELECT coalesce(json_agg(json_build_object(
-  'id', w.id, 'slots', w.slots, 'admits', w.admits,
+  'id', w.id, 'slots', w.slots, 'admits', w.admits, 'scope', w.scope,
   'running', coalesce(l.running, 0), 'cpu', coalesce(l.cpu, 0.0), 'memory_mb', coalesce(l.memory_mb, 0.0)) ORDER BY w.started_at, w.id), '[]')::text
 FROM penstock.worker AS w
 LEFT JOIN (

@@ -155,11 +155,11 @@ WITH f AS MATERIALIZED (
   SELECT coalesce(jsonb_object_agg((v ->> 0) || ' ' || (v ->> 1), v), '{}') AS by_stage
   FROM jsonb_array_elements(%(floors)s::jsonb) AS v
 ), g AS MATERIALIZED (
-  SELECT r.id AS run_id, r.source_id, r.kind, r.state, c.stage, c.unit, c.queued, c.running, c.cpu, c.memory_mb
+  SELECT r.id AS run_id, r.source_id, r.kind, r.state, r.for_drains, c.stage, c.unit, c.queued, c.running, c.cpu, c.memory_mb
   FROM (
-    SELECT id, source_id, kind, state FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
+    SELECT id, source_id, kind, state, for_drains FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
     UNION ALL
-    SELECT id, source_id, kind, state FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
+    SELECT id, source_id, kind, state, for_drains FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
   ) AS r
   JOIN penstock.stage_count AS c ON c.run_id = r.id
   WHERE (c.queued > 0 OR c.running > 0)
@@ -176,7 +176,7 @@ SELECT json_build_array((
   FROM (
     SELECT run_id, source_id, kind, stage, unit, queued, cpu, memory_mb,
       (SELECT by_stage FROM f) -> (run_id || ' ' || stage) AS floor
-    FROM g WHERE state IN ('queued', 'running') AND queued > 0 OFFSET 0
+    FROM g WHERE state IN ('queued', 'running') AND queued > 0 AND for_drains = %(for_drains)s OFFSET 0
   ) AS g
   JOIN penstock.source AS s ON s.id = g.source_id
   LEFT JOIN LATERAL (
@@ -208,11 +208,18 @@ FROM (
 JOIN penstock.run_stage AS g ON g.run_id = j.run_id AND g.stage = j.stage
 JOIN penstock.run AS r ON r.id = g.run_id
 JOIN penstock.source AS s ON s.id = r.source_id
-WHERE r.state IN ('queued', 'running')
+WHERE r.state IN ('queued', 'running') AND r.for_drains = %(for_drains)s
   AND (%(sources)s::jsonb IS NULL OR r.source_id IN (SELECT x::bigint FROM jsonb_array_elements(%(sources)s::jsonb) AS x));
 
 -- name: suspect
 SELECT 1 FROM penstock.job WHERE state = 'queued' AND deaths >= 2 LIMIT 1;
+
+-- name: suspect_of
+-- One that workers start, or the drains of this run.
+SELECT 1 FROM penstock.job JOIN penstock.run ON run.id = job.run_id
+WHERE job.state = 'queued' AND job.deaths >= 2
+  AND run.for_drains = (%(run_id)s::bigint IS NOT NULL) AND run.id = coalesce(%(run_id)s::bigint, run.id)
+LIMIT 1;
 
 -- name: running_counts
 -- From the counters: a count is moved by the transaction that moves its row, and by none that dies.
@@ -242,6 +249,7 @@ SELECT coalesce(json_agg(p.picked ORDER BY p.n), '[]')::text FROM (
       WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued'
         AND (job.rank, job.id) > (g.rank, g.job_id)
         AND (job.deaths < 2 OR %(ward_is_free)s)
+        AND (%(shards)s::bigint = 1 OR job.id %% %(shards)s::bigint = %(shard)s::bigint)
       ORDER BY job.rank, job.id LIMIT g.count FOR NO KEY UPDATE SKIP LOCKED
     ) AS j
   ) AS picked
@@ -258,7 +266,7 @@ SELECT coalesce(json_agg(p.picked ORDER BY p.n), '[]')::text FROM (
     SELECT coalesce(json_agg(json_build_array(j.id, j.deaths, j.rank) ORDER BY j.rank, j.id), '[]') FROM (
       SELECT job.id, job.deaths, job.rank FROM penstock.job
       WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' AND job.deaths >= 2
-        AND %(ward_is_free)s
+        AND %(ward_is_free)s AND (%(shards)s::bigint = 1 OR job.id %% %(shards)s::bigint = %(shard)s::bigint)
       ORDER BY job.rank, job.id LIMIT g.count FOR NO KEY UPDATE SKIP LOCKED
     ) AS j
   ) AS picked
@@ -339,6 +347,8 @@ RETURNING run_id, source_id, stage, attempt;
 UPDATE penstock.job SET state = 'queued', tries = 0, throttles = 0, deaths = 0, is_resumed = false, at = %(now)s
 WHERE id = ANY (ARRAY(
   SELECT id FROM penstock.job WHERE run_id = %(run_id)s AND state = 'quarantined'
+    AND (%(stage)s::text IS NULL OR stage = %(stage)s)
+    AND (%(shards)s::bigint = 1 OR id %% %(shards)s::bigint = %(shard)s::bigint)
   LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 ))
 RETURNING id, stage, attempt;
@@ -423,6 +433,7 @@ SELECT coalesce(json_agg(json_build_array(source_id, stage)), '[]')::text FROM (
   JOIN penstock.source AS s ON s.id = r.source_id
   JOIN penstock.stage_count AS g ON g.run_id = r.id
   WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= %(until)s
+    AND r.for_drains = (%(run_id)s::bigint IS NOT NULL) AND r.id = coalesce(%(run_id)s::bigint, r.id)
     AND NOT EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key))
     AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id <> ALL (translate(%(outside)s, '[]', '{}')::bigint[]) AND NOT EXISTS (
       SELECT 1 FROM penstock.breaker
@@ -433,12 +444,31 @@ SELECT coalesce(json_agg(json_build_array(source_id, stage)), '[]')::text FROM (
 SELECT 1 FROM penstock.run AS r
 JOIN penstock.source AS s ON s.id = r.source_id
 JOIN penstock.stage_count AS g ON g.run_id = r.id
-WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= %(until)s
+WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND NOT r.for_drains
+  AND s.paused_at IS NULL AND s.cooldown_until <= %(until)s
   AND NOT EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key))
   AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id <> ALL (translate(%(outside)s, '[]', '{}')::bigint[]) AND NOT EXISTS (
     SELECT 1 FROM penstock.breaker
     WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > %(until)s))
 LIMIT 1;
+
+-- name: open_in_shard
+-- What is left of one stage of a run, or of a part of it: whether something is queued, running, held, and when the first
+-- of what waits is due.
+SELECT json_build_array(
+  EXISTS (
+    SELECT 1 FROM penstock.job
+    WHERE run_id = %(run_id)s AND stage = %(stage)s AND state = 'queued' AND id %% %(shards)s::bigint = %(shard)s::bigint),
+  EXISTS (
+    SELECT 1 FROM penstock.job
+    WHERE state = 'running' AND run_id = %(run_id)s AND stage = %(stage)s AND id %% %(shards)s::bigint = %(shard)s::bigint),
+  EXISTS (
+    SELECT 1 FROM penstock.job
+    WHERE state = 'held' AND run_id = %(run_id)s AND stage = %(stage)s AND id %% %(shards)s::bigint = %(shard)s::bigint),
+  (
+    SELECT due_at FROM penstock.job
+    WHERE state = 'waiting' AND run_id = %(run_id)s AND stage = %(stage)s AND id %% %(shards)s::bigint = %(shard)s::bigint
+    ORDER BY due_at LIMIT 1))::text;
 
 -- name: job_detail
 SELECT json_build_object('item', i.item, 'parent_id', i.parent_id, 'traceback', coalesce(f.traceback, ''))::text

@@ -13,20 +13,20 @@ LEFT JOIN (SELECT source_id, min(next_due_at) AS next_due_at FROM penstock.sched
 -- Each stage that has something queued, with the first of it, of runs that could start it and of those that wait for a
 -- person; and what is running, as running_counts has it: each counter is added up once for both.
 WITH g AS MATERIALIZED (
-  SELECT r.id AS run_id, r.source_id, r.kind, r.state, c.stage, c.unit, c.queued, c.running, c.cpu, c.memory_mb
+  SELECT r.id AS run_id, r.source_id, r.kind, r.state, r.for_drains, c.stage, c.unit, c.queued, c.running, c.cpu, c.memory_mb
   FROM (
-    SELECT id, source_id, kind, state FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
+    SELECT id, source_id, kind, state, for_drains FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
     UNION ALL
-    SELECT id, source_id, kind, state FROM penstock.run WHERE state = 'draft'
+    SELECT id, source_id, kind, state, for_drains FROM penstock.run WHERE state = 'draft'
     UNION ALL
-    SELECT id, source_id, kind, state FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
+    SELECT id, source_id, kind, state, for_drains FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
   ) AS r
   JOIN penstock.stage_count AS c ON c.run_id = r.id
   WHERE c.queued > 0 OR c.running > 0
 )
 SELECT json_build_array((
   SELECT coalesce(json_agg(json_build_array(
-    g.source_id, g.run_id, g.stage, g.unit, g.queued, g.cpu, g.memory_mb, g.kind, g.state, h.first)), '[]')
+    g.source_id, g.run_id, g.stage, g.unit, g.queued, g.cpu, g.memory_mb, g.kind, g.state, g.for_drains, h.first)), '[]')
   FROM g
   LEFT JOIN LATERAL (
     SELECT json_build_array(job.rank, job.id, job.deaths) AS first FROM penstock.job
@@ -43,7 +43,7 @@ SELECT json_build_array((
 -- name: outlook_due
 -- Jobs that the next turn queues, as outlook_queued would have each of them alone.
 SELECT coalesce(json_agg(json_build_array(
-  r.source_id, d.run_id, d.stage, g.unit, 1, g.cpu, g.memory_mb, r.kind, r.state, json_build_array(d.rank, d.id, d.deaths))), '[]')::text
+  r.source_id, d.run_id, d.stage, g.unit, 1, g.cpu, g.memory_mb, r.kind, r.state, r.for_drains, json_build_array(d.rank, d.id, d.deaths))), '[]')::text
 FROM (
   SELECT id, run_id, stage, rank, deaths FROM penstock.job
   WHERE state = 'waiting' AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s
@@ -104,7 +104,7 @@ SELECT coalesce(json_agg(json_build_object(
   'id', j.id, 'source_id', j.source_id, 'run_id', j.run_id, 'stage', j.stage, 'unit', j.unit, 'state', j.state,
   'at', j.at, 'due_at', j.due_at, 'worker', coalesce(j.worker, ''), 'deaths', j.deaths, 'error', coalesce(f.error, ''),
   'host', coalesce(w.host, ''), 'cpu', coalesce(g.cpu, 0.0), 'memory_mb', coalesce(g.memory_mb, 0.0),
-  'kind', r.kind, 'run_state', r.state, 'run_actor', r.actor, 'run_reason', r.reason, 'run_at', r.created_at)), '[]')::text
+  'kind', r.kind, 'run_state', r.state, 'for_drains', r.for_drains, 'run_actor', r.actor, 'run_reason', r.reason, 'run_at', r.created_at)), '[]')::text
 FROM jsonb_array_elements(%(ids)s::jsonb) AS c(v)
 CROSS JOIN LATERAL (
   SELECT id, source_id, run_id, stage, unit, state, at, due_at, worker, deaths FROM penstock.job WHERE id = c.v::bigint OFFSET 0

@@ -1,8 +1,8 @@
 -- name: add_run
 -- Its sums are kept unless somebody works here whose code does not count what becomes of candidates.
-INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, queued_at, is_accounted, first_event_id)
+INSERT INTO penstock.run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, queued_at, for_drains, is_accounted, first_event_id)
 VALUES (%(source_id)s, %(kind)s, %(state)s, %(key)s, %(plan)s, %(pipeline_version)s, %(options)s, %(of_run_id)s, %(actor)s,
-  %(reason)s, %(now)s, CASE WHEN %(state)s <> 'draft' THEN %(now)s END,
+  %(reason)s, %(now)s, CASE WHEN %(state)s <> 'draft' THEN %(now)s END, %(for_drains)s,
   NOT EXISTS (SELECT 1 FROM penstock.worker WHERE schema < 3),
   (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM penstock.event_id_seq))
 ON CONFLICT (source_id, key) DO NOTHING
@@ -130,7 +130,7 @@ SELECT coalesce(json_agg(json_build_object(
   'bytes', r.bytes + t.bytes, 'seconds', r.seconds + t.seconds,
   'money', r.money + t.money, 'is_accounted', r.is_accounted,
   'pages_added', r.pages_added + t.pages_added, 'candidates_added', r.candidates_added + t.candidates_added,
-  'pages_missing', r.pages_missing + t.pages_missing,
+  'pages_missing', r.pages_missing + t.pages_missing, 'for_drains', r.for_drains,
   'pages', g.pages, 'pages_done', g.pages_done, 'candidates', g.candidates,
   'queued', g.queued, 'running', g.running, 'waiting', g.waiting, 'held', g.held,
   'succeeded', g.succeeded, 'skipped', g.skipped, 'quarantined', g.quarantined, 'cancelled', g.cancelled
@@ -140,7 +140,7 @@ FROM (
     inserted, updated, unchanged, rejected, retried, throttled, options, of_run_id, end_reason,
     candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
     pages_unchanged, disallowed, requests, bytes, seconds, money, is_accounted, pages_added, candidates_added,
-    pages_missing
+    pages_missing, for_drains
   FROM penstock.run WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[])
 ) AS r
 JOIN penstock.source AS s ON s.id = r.source_id

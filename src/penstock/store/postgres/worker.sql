@@ -5,7 +5,7 @@ SELECT 1 FROM penstock.worker WHERE id = %(id)s FOR KEY SHARE;
 -- name: workers
 SELECT coalesce(json_agg(json_build_object(
   'id', w.id, 'host', w.host, 'pid', w.pid, 'version', w.version, 'started_at', w.started_at,
-  'lease_expires_at', w.lease_expires_at, 'slots', w.slots, 'admits', w.admits,
+  'lease_expires_at', w.lease_expires_at, 'slots', w.slots, 'admits', w.admits, 'scope', w.scope,
   'running', (SELECT count(*) FROM penstock.job WHERE job.state = 'running' AND job.worker = w.id)
 ) ORDER BY w.started_at, w.id), '[]')::text
 FROM penstock.worker AS w;

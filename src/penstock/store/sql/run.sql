@@ -8,6 +8,9 @@ UPDATE penstock.run SET pipeline_version = :version WHERE id = :id AND pipeline_
 UPDATE penstock.run SET state = :state, end_reason = :end_reason, finished_at = :now, started_at = coalesce(started_at, :now)
 WHERE id = :id AND state IN ('queued', 'running', 'paused');
 
+-- name: hand_over_if_prepared
+UPDATE penstock.run SET for_drains = NOT for_drains WHERE id = :id AND for_drains RETURNING source_id;
+
 -- name: pause_run_if_active
 UPDATE penstock.run SET state = 'paused', started_at = coalesce(started_at, :now)
 WHERE id = :id AND state IN ('queued', 'running')
@@ -31,4 +34,4 @@ WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND ki
 ORDER BY id LIMIT 1;
 
 -- name: active_run_of_kind
-SELECT id FROM penstock.run WHERE source_id = :source_id AND kind = :kind AND state IN ('queued', 'running', 'paused') ORDER BY id DESC LIMIT 1;
+SELECT id FROM penstock.run WHERE source_id = :source_id AND kind = :kind AND state IN ('queued', 'running', 'paused') AND NOT for_drains ORDER BY id DESC LIMIT 1;

@@ -1,7 +1,7 @@
 -- name: register_if_welcome
 -- Not code that knows too little, however long ago it has opened the database; nobody in an unfinished copy.
-INSERT INTO penstock.worker (id, host, pid, version, schema, slots, admits, started_at, lease_expires_at)
-SELECT :id, :host, :pid, :version, :schema, :slots, :admits, :now, :now + :lease_s
+INSERT INTO penstock.worker (id, host, pid, version, schema, slots, admits, scope, started_at, lease_expires_at)
+SELECT :id, :host, :pid, :version, :schema, :slots, :admits, :scope, :now, :now + :lease_s
 WHERE NOT EXISTS (SELECT 1 FROM penstock.migration WHERE contracts > :schema)
   AND NOT EXISTS (SELECT 1 FROM penstock.copy WHERE table_name <> 'done');
 

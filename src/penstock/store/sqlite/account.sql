@@ -29,7 +29,7 @@ SELECT json_group_array(json_object(
 FROM (
   SELECT coalesce(e.cause, '') AS cause, count(*) AS jobs, min(j.id) AS job_id
   FROM job AS j INDEXED BY job_quarantined LEFT JOIN job_failure AS e ON e.job_id = j.id
-  WHERE j.run_id = :run_id AND j.state = 'quarantined'
+  WHERE j.run_id = :run_id AND j.state = 'quarantined' AND (:stage IS NULL OR j.stage = :stage)
   GROUP BY 1 ORDER BY jobs DESC, job_id LIMIT :limit
 ) AS c LEFT JOIN job_failure AS f ON f.job_id = c.job_id;
 

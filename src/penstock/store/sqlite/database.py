@@ -297,9 +297,12 @@ class SqliteDatabase:
         return nullcontext()
 
     def ready_lanes(
-        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+        self,
+        floors: Sequence[tuple[int, str, float, int]],
+        sources: Sequence[int] | None,
+        for_drains: bool,
     ) -> tuple[list[Any], list[Any]]:
-        heads = self.json("ready_heads")
+        heads = self.json("ready_heads", for_drains=for_drains)
         return heads, self.json("running_counts") if heads else []
 
     def fence(

@@ -1,9 +1,9 @@
 -- name: worker_loads
 -- Who is alive, and how much of it is taken.
 SELECT json_group_array(json_object(
-  'id', w.id, 'slots', w.slots, 'admits', w.admits,
+  'id', w.id, 'slots', w.slots, 'admits', w.admits, 'scope', w.scope,
   'running', coalesce(l.running, 0), 'cpu', coalesce(l.cpu, 0.0), 'memory_mb', coalesce(l.memory_mb, 0.0)))
-FROM (SELECT id, slots, admits FROM worker WHERE lease_expires_at > :now ORDER BY started_at, id) AS w
+FROM (SELECT id, slots, admits, scope FROM worker WHERE lease_expires_at > :now ORDER BY started_at, id) AS w
 LEFT JOIN (
   SELECT j.worker, count(*) AS running, sum(g.cpu) AS cpu, sum(g.memory_mb) AS memory_mb
   FROM job AS j INDEXED BY job_running

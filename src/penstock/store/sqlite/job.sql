@@ -122,7 +122,7 @@ SELECT json_group_array(json_array(
 FROM run_stage AS g INDEXED BY run_stage_ready
 CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
-WHERE g.queued > 0 AND r.state IN ('queued', 'running');
+WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND r.for_drains = :for_drains;
 
 -- name: suspect_heads
 -- As ready_heads, for jobs under which two workers died already, and only those.
@@ -140,10 +140,17 @@ FROM (
 CROSS JOIN run_stage AS g ON g.run_id = j.run_id AND g.stage = j.stage
 CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
-WHERE r.state IN ('queued', 'running');
+WHERE r.state IN ('queued', 'running') AND r.for_drains = :for_drains;
 
 -- name: suspect
 SELECT 1 FROM job INDEXED BY job_suspect WHERE state = 'queued' AND deaths >= 2 LIMIT 1;
+
+-- name: suspect_of
+-- One that workers start, or the drains of this run.
+SELECT 1 FROM job INDEXED BY job_suspect CROSS JOIN run ON run.id = job.run_id
+WHERE job.state = 'queued' AND job.deaths >= 2
+  AND run.for_drains = (:run_id IS NOT NULL) AND run.id = coalesce(:run_id, run.id)
+LIMIT 1;
 
 -- name: running_counts
 SELECT json_group_array(json_array(c.source_id, c.unit, run.kind, c.n))
@@ -163,7 +170,7 @@ SELECT json_group_array(json(picked)) FROM (
     SELECT json_group_array(json_array(id, deaths, rank)) FROM (
       SELECT id, deaths, rank FROM job
       WHERE run_id = g.value ->> 0 AND stage = g.value ->> 1 AND state = 'queued'
-        AND (deaths < 2 OR :ward_is_free)
+        AND (deaths < 2 OR :ward_is_free) AND (:shards = 1 OR id % :shards = :shard)
       ORDER BY rank LIMIT :limit
     )
   ) AS picked
@@ -176,6 +183,7 @@ SELECT json_group_array(json(picked)) FROM (
     SELECT json_group_array(json_array(id, deaths, rank)) FROM (
       SELECT id, deaths, rank FROM job INDEXED BY job_suspect
       WHERE run_id = g.value ->> 0 AND stage = g.value ->> 1 AND state = 'queued' AND deaths >= 2 AND :ward_is_free
+        AND (:shards = 1 OR id % :shards = :shard)
       ORDER BY rank LIMIT :limit
     )
   ) AS picked
@@ -237,7 +245,11 @@ RETURNING run_id, source_id, stage, attempt;
 
 -- name: retry_quarantined_of_run
 UPDATE job SET state = 'queued', tries = 0, throttles = 0, deaths = 0, is_resumed = 0, at = :now
-WHERE id IN (SELECT id FROM job WHERE run_id = :run_id AND state = 'quarantined' LIMIT :limit)
+WHERE id IN (
+  SELECT id FROM job WHERE run_id = :run_id AND state = 'quarantined' AND (:stage IS NULL OR stage = :stage)
+    AND (:shards = 1 OR id % :shards = :shard)
+  LIMIT :limit
+)
 RETURNING id, stage, attempt;
 
 -- name: job_state
@@ -308,6 +320,7 @@ SELECT json_group_array(json_array(source_id, stage)) FROM (
   CROSS JOIN run AS r ON r.id = g.run_id
   CROSS JOIN source AS s ON s.id = r.source_id
   WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= :until
+    AND r.for_drains = (:run_id IS NOT NULL) AND r.id = coalesce(:run_id, r.id)
     AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key))
     AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id NOT IN (SELECT value FROM jsonb_each(:outside)) AND NOT EXISTS (
       SELECT 1 FROM breaker WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > :until))
@@ -317,11 +330,29 @@ SELECT json_group_array(json_array(source_id, stage)) FROM (
 SELECT 1 FROM run_stage AS g INDEXED BY run_stage_ready
 CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
-WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND s.paused_at IS NULL AND s.cooldown_until <= :until
+WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND NOT r.for_drains AND s.paused_at IS NULL AND s.cooldown_until <= :until
   AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key))
   AND (g.unit = 'candidate' OR r.kind = 'replay' OR s.id NOT IN (SELECT value FROM jsonb_each(:outside)) AND NOT EXISTS (
     SELECT 1 FROM breaker WHERE breaker.key = 'source:' || s.key AND breaker.state = 'open' AND breaker.opens_at > :until))
 LIMIT 1;
+
+-- name: open_in_shard
+-- What is left of one stage of a run, or of a part of it: whether something is queued, running, held, and when the first
+-- of what waits is due.
+SELECT json_array(
+  EXISTS (
+    SELECT 1 FROM job INDEXED BY job_ready
+    WHERE run_id = :run_id AND stage = :stage AND state = 'queued' AND id % :shards = :shard),
+  EXISTS (
+    SELECT 1 FROM job INDEXED BY job_running
+    WHERE state = 'running' AND run_id = :run_id AND stage = :stage AND id % :shards = :shard),
+  EXISTS (
+    SELECT 1 FROM job INDEXED BY job_held
+    WHERE state = 'held' AND run_id = :run_id AND stage = :stage AND id % :shards = :shard),
+  (
+    SELECT due_at FROM job INDEXED BY job_waiting
+    WHERE state = 'waiting' AND run_id = :run_id AND stage = :stage AND id % :shards = :shard
+    ORDER BY due_at LIMIT 1));
 
 -- name: job_detail
 SELECT json_object('item', i.item, 'parent_id', i.parent_id, 'traceback', coalesce(f.traceback, ''))

@@ -14,7 +14,7 @@ LEFT JOIN (SELECT source_id, min(next_due_at) AS next_due_at FROM schedule GROUP
 -- person; and what is running, as running_counts has it.
 SELECT json_array(json((
   SELECT json_group_array(json_array(
-    r.source_id, g.run_id, g.stage, g.unit, g.queued, g.cpu, g.memory_mb, r.kind, r.state,
+    r.source_id, g.run_id, g.stage, g.unit, g.queued, g.cpu, g.memory_mb, r.kind, r.state, json(iif(r.for_drains, 'true', 'false')),
     json((
       SELECT json_array(rank, id, deaths) FROM job
       WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' ORDER BY rank LIMIT 1
@@ -34,7 +34,7 @@ SELECT json_array(json((
 -- name: outlook_due
 -- Jobs that the next turn queues, as outlook_queued would have each of them alone.
 SELECT json_group_array(json_array(
-  r.source_id, d.run_id, d.stage, g.unit, 1, g.cpu, g.memory_mb, r.kind, r.state, json_array(d.rank, d.id, d.deaths)))
+  r.source_id, d.run_id, d.stage, g.unit, 1, g.cpu, g.memory_mb, r.kind, r.state, json(iif(r.for_drains, 'true', 'false')), json_array(d.rank, d.id, d.deaths)))
 FROM (
   SELECT id, run_id, stage, rank, deaths FROM job INDEXED BY job_waiting
   WHERE state = 'waiting' AND due_at <= :now ORDER BY due_at LIMIT :limit
@@ -89,7 +89,7 @@ SELECT json_group_array(json_object(
   'id', j.id, 'source_id', j.source_id, 'run_id', j.run_id, 'stage', j.stage, 'unit', j.unit, 'state', j.state,
   'at', j.at, 'due_at', j.due_at, 'worker', coalesce(j.worker, ''), 'deaths', j.deaths, 'error', coalesce(f.error, ''),
   'host', coalesce(w.host, ''), 'cpu', coalesce(g.cpu, 0.0), 'memory_mb', coalesce(g.memory_mb, 0.0),
-  'kind', r.kind, 'run_state', r.state, 'run_actor', r.actor, 'run_reason', r.reason, 'run_at', r.created_at))
+  'kind', r.kind, 'run_state', r.state, 'for_drains', json(iif(r.for_drains, 'true', 'false')), 'run_actor', r.actor, 'run_reason', r.reason, 'run_at', r.created_at))
 FROM jsonb_each(:ids) AS c
 CROSS JOIN job AS j ON j.id = c.value
 CROSS JOIN run AS r ON r.id = j.run_id

@@ -1,7 +1,7 @@
 -- name: add_run
 -- Its sums are kept unless somebody works here whose code does not count what becomes of candidates.
-INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, queued_at, is_accounted, first_event_id)
-VALUES (:source_id, :kind, :state, :key, :plan, :pipeline_version, :options, :of_run_id, :actor, :reason, :now, iif(:state = 'draft', NULL, :now),
+INSERT INTO run (source_id, kind, state, key, plan, pipeline_version, options, of_run_id, actor, reason, created_at, queued_at, for_drains, is_accounted, first_event_id)
+VALUES (:source_id, :kind, :state, :key, :plan, :pipeline_version, :options, :of_run_id, :actor, :reason, :now, iif(:state = 'draft', NULL, :now), :for_drains,
   NOT EXISTS (SELECT 1 FROM worker WHERE schema < 3),
   coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0))
 ON CONFLICT (source_id, key) DO NOTHING
@@ -127,7 +127,7 @@ SELECT json_group_array(json_object(
   'candidates_dropped', r.candidates_dropped, 'pages_unchanged', r.pages_unchanged, 'disallowed', r.disallowed,
   'requests', r.requests, 'bytes', r.bytes, 'seconds', r.seconds, 'money', r.money,
   'is_accounted', json(iif(r.is_accounted, 'true', 'false')), 'pages_added', r.pages_added, 'candidates_added', r.candidates_added,
-  'pages_missing', r.pages_missing,
+  'pages_missing', r.pages_missing, 'for_drains', json(iif(r.for_drains, 'true', 'false')),
   'pages', r.pages, 'pages_done', r.pages_done, 'candidates', r.candidates,
   'queued', r.queued, 'running', r.running, 'waiting', r.waiting, 'held', r.held,
   'succeeded', r.succeeded, 'skipped', r.skipped, 'quarantined', r.quarantined, 'cancelled', r.cancelled

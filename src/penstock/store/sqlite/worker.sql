@@ -4,7 +4,7 @@ SELECT 1 FROM worker WHERE id = :id;
 -- name: workers
 SELECT json_group_array(json_object(
   'id', w.id, 'host', w.host, 'pid', w.pid, 'version', w.version, 'started_at', w.started_at,
-  'lease_expires_at', w.lease_expires_at, 'slots', w.slots, 'admits', w.admits,
+  'lease_expires_at', w.lease_expires_at, 'slots', w.slots, 'admits', w.admits, 'scope', w.scope,
   'running', (SELECT count(*) FROM job WHERE state = 'running' AND worker = w.id)
 ))
 FROM (SELECT * FROM worker ORDER BY started_at, id) AS w;

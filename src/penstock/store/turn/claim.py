@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
-from penstock.gates.capacity import WARD_DEATHS, Capacity
+from penstock.gates.capacity import WARD_DEATHS, Capacity, DrainScope
 from penstock.gates.decide import decide
 from penstock.gates.fair_shares import Grant, Room, confirm
 from penstock.gates.lane import BreakerFacts, Closed, Head, Lane, LaneLimits, Slot, limits_for
@@ -40,7 +40,10 @@ class Queues(Protocol):
     def json(self, name: str, **values: Any) -> Any: ...
 
     def ready_lanes(
-        self, floors: Sequence[tuple[int, str, float, int]], sources: Sequence[int] | None
+        self,
+        floors: Sequence[tuple[int, str, float, int]],
+        sources: Sequence[int] | None,
+        for_drains: bool,
     ) -> tuple[list[Any], list[Any]]: ...
 
 
@@ -62,7 +65,7 @@ def claim(
     begin_tries(db, ledger, memory.watch, _granted(lanes, grants))
     if db.is_shared and grants:
         grants = _confirmed(db, memory, lanes, grants, limits, capacity, now)
-    picked = pick(db, memory.floors, worker, grants, capacity.admits)
+    picked = pick(db, memory.floors, worker, grants, capacity.admits, capacity.scope)
     if not picked:
         return []
     runs = to_json(sorted(set(picked.values())))
@@ -106,7 +109,9 @@ def _confirmed(
     if not free:
         return []
     locked = sorted({source_of[grant.run_id] for grant in free})
-    found = ready_lanes(db, limits, memory.floors, capacity.admits, locked, capacity.loaded)
+    found = ready_lanes(
+        db, limits, memory.floors, capacity.admits, locked, capacity.loaded, capacity.scope
+    )
     return confirm(free, found, now)
 
 
@@ -117,21 +122,27 @@ def ready_lanes(
     admits: Admits = "all",
     sources: Sequence[int] | None = None,
     loaded: Loaded | None = None,
+    scope: DrainScope | None = None,
 ) -> list[Lane]:
     """Every source that has queued jobs in a run that is not paused, with what is running of it.
 
-    Only of stages that are `loaded`: what a worker does not know waits for one that does.
+    Only of stages that are `loaded`: what a worker does not know waits for one that does. Runs that are
+    prepared for drains are seen by the drains in whose `scope` they are, and by nobody else.
     """
     running: dict[tuple[int, Slot], int] = defaultdict(int)
     heads: dict[int, list[Head]] = defaultdict(list)
     facts: dict[int, _Facts] = {}
-    where = {"sources": None if sources is None else to_json(sources)}
+    where: dict[str, Any] = {"sources": None if sources is None else to_json(sources)}
+    for_drains = scope is not None
     if admits == "suspect":
-        rows, counts = db.json("suspect_heads", **where), db.json("running_counts", **where)
+        rows = db.json("suspect_heads", for_drains=for_drains, **where)
+        counts = db.json("running_counts", **where)
     else:
-        rows, counts = db.ready_lanes(floors.all(), sources)
+        rows, counts = db.ready_lanes(floors.all(), sources, for_drains)
     for source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, kind, *about in rows:
         if loaded is not None and not loaded.knows(source_id, stage):
+            continue
+        if scope is not None and not scope.covers(run_id, stage):
             continue
         head = Head(run_id, stage, unit, depth, rank or 0.0, cpu, memory_mb, policy_of(kind).slot)
         heads[source_id].append(head)
@@ -143,7 +154,7 @@ def ready_lanes(
         running[source_id, slot_of(unit, kind)] += count
     if admits == "sound":
         # A slot of the lane is left for the ward: a busy lane would otherwise never let a suspect start.
-        for source_id, slot in _slots_of_suspects(db):
+        for source_id, slot in _slots_of_suspects(db, scope):
             running[source_id, slot] += 1
     return [
         Lane(
@@ -188,9 +199,13 @@ def _facts(
     }
 
 
-def _slots_of_suspects(db: Queues) -> set[tuple[int, Slot]]:
-    rows = db.json("suspect_heads", sources=None)
-    return {(row[0], slot_of(row[3], row[8])) for row in rows}
+def _slots_of_suspects(db: Queues, scope: DrainScope | None) -> set[tuple[int, Slot]]:
+    rows = db.json("suspect_heads", sources=None, for_drains=scope is not None)
+    return {
+        (row[0], slot_of(row[3], row[8]))
+        for row in rows
+        if scope is None or scope.covers(row[1], row[2])
+    }
 
 
 def opening(lane: Lane, now: float) -> float | None:
@@ -204,11 +219,16 @@ def soonest(*times: float | None) -> float | None:
 
 
 def pick(
-    db: Queues, floors: Floors, worker: str, grants: Sequence[Grant], admits: Admits
+    db: Queues,
+    floors: Floors,
+    worker: str,
+    grants: Sequence[Grant],
+    admits: Admits,
+    scope: DrainScope | None = None,
 ) -> dict[int, int]:
     """What to claim, in rank order within each stage: the job's id and its run's.
 
-    At most one job that killed workers before.
+    At most one job that killed workers before. Of a `scope` that is a part of a stage, that part.
     """
     ward = _Ward(admits != "sound" and db.value("ward_count", worker=worker) == 0)
     query = "pick_suspects" if admits == "suspect" else "pick"
@@ -216,7 +236,7 @@ def pick(
     is_whole = floors.drop_if_old(began)
     picked: dict[int, int] = {}
     short: list[Grant] = []
-    for grant, jobs in _look(db, query, floors, grants, ward):
+    for grant, jobs in _look(db, query, floors, grants, ward, scope):
         hidden = floors.of(grant.run_id, grant.stage) != BEGINNING and len(jobs) < grant.count
         picked |= {job_id: grant.run_id for job_id, _, _ in ward.admit(jobs)}
         if hidden:
@@ -229,7 +249,7 @@ def pick(
         is_whole = True
         for grant in short:
             floors.drop(grant.run_id, grant.stage)
-        for grant, jobs in _look(db, query, floors, short, ward):
+        for grant, jobs in _look(db, query, floors, short, ward, scope):
             picked |= {job_id: grant.run_id for job_id, _, _ in ward.admit(jobs)}
     if is_whole:
         floors.looked(began, db.monotonic())
@@ -237,9 +257,17 @@ def pick(
 
 
 def _look(
-    db: Queues, query: str, floors: Floors, grants: Sequence[Grant], ward: _Ward
+    db: Queues,
+    query: str,
+    floors: Floors,
+    grants: Sequence[Grant],
+    ward: _Ward,
+    scope: DrainScope | None,
 ) -> Iterator[tuple[Grant, list[tuple[int, int, float]]]]:
     """The first jobs of each grant's stage behind its floor: (id, deaths, rank)."""
+    part = {"shard": 0, "shards": 1}
+    if scope is not None:
+        part = {"shard": scope.shard, "shards": scope.shards}
     by_limit: dict[int, list[Grant]] = defaultdict(list)
     for grant in grants:
         # One number for many where it is one for the whole query; else all in one.
@@ -247,7 +275,8 @@ def _look(
         by_limit[limit].append(grant)
     for limit, group in by_limit.items():
         wanted = [(g.run_id, g.stage, g.count, *floors.of(g.run_id, g.stage)) for g in group]
-        found = db.json(query, grants=to_json(wanted), limit=limit, ward_is_free=ward.is_free)
+        about = {"grants": to_json(wanted), "limit": limit, "ward_is_free": ward.is_free}
+        found = db.json(query, **about, **part)
         for grant, jobs in zip(group, found, strict=True):
             yield grant, jobs[: grant.count]
 

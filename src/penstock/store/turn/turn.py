@@ -116,7 +116,8 @@ def start_work(
 
     The explanation of why something does not start takes this very step, and undoes it.
     """
-    lanes = ready_lanes(db, limits, memory.floors, capacity.admits, loaded=capacity.loaded)
+    about = (capacity.admits, None, capacity.loaded, capacity.scope)
+    lanes = ready_lanes(db, limits, memory.floors, *about)
     memory.watch.look(lanes)
     return claim(db, memory, ledger, worker, capacity, limits, lanes), lanes
 
