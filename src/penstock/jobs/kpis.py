@@ -27,6 +27,7 @@ ACTS = (
     "run.continued",
     "run.paused",
     "run.resumed",
+    "run.handed_over",
     "run.cancelled",
     "run.undone",
     "run.committed",

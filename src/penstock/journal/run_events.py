@@ -300,6 +300,7 @@ EVENTS: tuple[type[Event], ...] = (
     RunLimitReached,
     RunPaused,
     RunResumed,
+    RunHandedOver,
     *ENDS.values(),
     RunCountsMismatch,
     RunReopened,

@@ -52,7 +52,7 @@ CROSS JOIN LATERAL (
   SELECT unit, cpu, memory_mb FROM penstock.run_stage WHERE run_id = d.run_id AND stage = d.stage OFFSET 0
 ) AS g
 CROSS JOIN LATERAL (
-  SELECT source_id, kind, state FROM penstock.run
+  SELECT source_id, kind, state, for_drains FROM penstock.run
   WHERE id = d.run_id AND state IN ('draft', 'queued', 'running', 'paused') OFFSET 0
 ) AS r;
 
@@ -109,7 +109,7 @@ FROM jsonb_array_elements(%(ids)s::jsonb) AS c(v)
 CROSS JOIN LATERAL (
   SELECT id, source_id, run_id, stage, unit, state, at, due_at, worker, deaths FROM penstock.job WHERE id = c.v::bigint OFFSET 0
 ) AS j
-CROSS JOIN LATERAL (SELECT kind, state, actor, reason, created_at FROM penstock.run WHERE id = j.run_id OFFSET 0) AS r
+CROSS JOIN LATERAL (SELECT kind, state, for_drains, actor, reason, created_at FROM penstock.run WHERE id = j.run_id OFFSET 0) AS r
 LEFT JOIN LATERAL (
   SELECT cpu, memory_mb FROM penstock.run_stage WHERE run_id = j.run_id AND stage = j.stage OFFSET 0
 ) AS g ON true
