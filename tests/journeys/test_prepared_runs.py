@@ -225,10 +225,15 @@ def test_shards_on_a_server_do_each_job_once_beside_workers_that_leave_them_alon
         assert [task.wait(120) for task in (tasks[1], again)] == [0, 0], rig.output(again)
         assert rig.run(run_id).state == "completed"
         until(lambda: rig.run(other).is_ended, "the other run ends")
+        until(lambda: not _drains(rig), "the drain that was killed is reaped")
         up.terminate()
         up.wait(60)
         assert len(held(rig)) == 40
         rig.assert_sound()
+
+
+def _drains(rig: Rig) -> list[str]:
+    return [worker.scope for worker in rig.store.workers.all() if worker.scope]
 
 
 def _pids(rig: Rig, tasks: list[subprocess.Popen[str]]) -> list[int]:

@@ -100,6 +100,11 @@ class Stage:
         assert begun.run is not None
         return begun.run.id
 
+    def prepared(self) -> int:
+        run = self.project.runs.prepare("shop", actor="stage").run
+        assert run is not None
+        return run.id
+
     def worked(self, source: str = "shop") -> int:
         run = self.started(source)
         self.work()
@@ -193,6 +198,7 @@ SCENES: dict[str, Scene] = {
     "runs.start_many": lambda stage: {},
     "runs.probe": lambda stage: SHOP,
     "runs.begin": lambda stage: {"run": stage.started(draft=True)},
+    "runs.hand_over": lambda stage: {"run": stage.prepared()},
     "runs.pause": lambda stage: {"run": stage.started()},
     "runs.resume": _paused,
     "runs.cancel": lambda stage: {"run": stage.started()},

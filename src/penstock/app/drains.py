@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from penstock.app.noun import Noun, who
 from penstock.app.refusals import refuse_opening
@@ -25,20 +25,6 @@ if TYPE_CHECKING:
     from penstock.app.views.drains import DrainView
     from penstock.pipeline.graph import Graph
     from penstock.store.rows import RunRow
-
-
-class DrainOptions(TypedDict, total=False):
-    """The options of a drain; `Drains.perform` says what each means."""
-
-    shard: tuple[int, int]
-    until: Until
-    wait_upstream: bool
-    retry_failed: bool
-    deadline_s: float | None
-    on_progress: Callable[[DrainView], None] | None
-    tell: Callable[[str], None]
-    stopping: threading.Event | None
-    actor: str | None
 
 
 class Drains(Noun):
@@ -214,6 +200,6 @@ def _upstream_open(watch: DrainWatch, seen: StagesSeen) -> Refused:
 def _alone(error: AlreadyRunning) -> AlreadyRunning:
     return AlreadyRunning(
         f"{error.message}; on SQLite a drain has the project to itself",
-        "let one task run at a time, without `penstock up` beside it, or use Postgres",
+        "let one task run at a time, with no workers beside it, or use Postgres",
         code="drain_alone",
     )

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
     from penstock.app.checkpoints import Checkpoints
-    from penstock.app.drains import DrainOptions, Drains
+    from penstock.app.drain_options import DrainOptions
+    from penstock.app.drains import Drains
     from penstock.app.exports import Exports
     from penstock.app.figures import Figures
     from penstock.app.hooks import Hooks

@@ -166,6 +166,7 @@ class Undos(Noun):
                 pipeline_version=version,
                 actor=actor,
                 reason=reason,
+                for_drains=False,
                 now=now,
             )
             self._db.do("add_stages", run_id=number, stages=to_json(plan.stages))

@@ -59,6 +59,11 @@ WORDS: dict[str, ActWords] = {
         "penstock run {source} --kind probe --detach",
     ),
     "runs.begin": ActWords("Start the draft", "The draft is queued.", "penstock start {run}"),
+    "runs.hand_over": ActWords(
+        "Hand over to workers",
+        "Workers perform what is left of it; drains of an orchestrator no longer do.",
+        "penstock start {run} --hand-over",
+    ),
     "runs.pause": ActWords(
         "Pause", "No more of its jobs start; what is running finishes.", "penstock pause {run}"
     ),

@@ -140,6 +140,7 @@ ACTS: dict[str, Act] = {
         ),
         _act("runs.probe", OPERATOR, "/sources/{source}/probe", undo="runs.cancel"),
         _act("runs.begin", OPERATOR, "/runs/{run}/begin", undo="runs.cancel"),
+        _act("runs.hand_over", OPERATOR, "/runs/{run}/hand-over", undo="runs.cancel"),
         _act("runs.pause", OPERATOR, "/runs/{run}/pause", undo="runs.resume"),
         _act("runs.resume", OPERATOR, "/runs/{run}/resume", undo="runs.pause"),
         _act("runs.cancel", OPERATOR, "/runs/{run}/cancel", undo="runs.continue_from"),

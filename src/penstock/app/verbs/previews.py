@@ -143,6 +143,7 @@ def _number(given: Given, name: str) -> int:
 
 LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
     **dict.fromkeys(("runs.pause", "runs.resume", "runs.cancel", "runs.begin"), _of_run),
+    "runs.hand_over": _of_run,
     **dict.fromkeys(("runs.continue_from", "replays.commit", "replays.drop"), _of_run),
     "runs.retry": _retried,
     "replays.start": _replayed,
