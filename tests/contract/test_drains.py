@@ -14,8 +14,9 @@ from tests.contract.test_outlook import outlooks
 
 def prepare(world: World, key: str = "dag-1", source: str = "acme.com") -> int:
     source_id = world.source(source)
-    about = {"key": key, "actor": "test", "for_drains": True}
-    run_id, _ = world.store.runs.start(source_id, RunKind.FULL, SITE, "v1", **about)
+    run_id, _ = world.store.runs.start(
+        source_id, RunKind.FULL, SITE, "v1", key=key, actor="test", for_drains=True
+    )
     return run_id
 
 
