@@ -87,7 +87,7 @@ VALUES: dict[str, Any] = {
     "plan": "{}", "pipeline_version": "v", "matter": "m", "holder": "h", "version": "v",
     "admits": "all", "segments": '["a"]', "ward_is_free": True, "active_only": False,
     "undos": "[1]", "run_ids": "[1]", "stage": "extract", "snapshots": "[1, 2]", "after_collection": "",
-    "left": "[[1, 1]]", "brought_back": "[1]",
+    "left": "[[1, 1]]", "brought_back": "[1]", "for_drains": False,
     "these": "[1]", "those": "[2]", "is_first": False, "quarantined_only": False, "same_only": False,
     "measure": "jobs", "measures": '["jobs"]', "labels": '["new"]', "source_ids": "[1]",
     "is_sole": False, "is_apart": False, "is_committed": False, "segment": "s", "hash": "h",

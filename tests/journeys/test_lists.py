@@ -40,6 +40,7 @@ NEEDED = {
     "connectors.show_all": ("connector", "installed"),
     "db_copy._tell": ("table", "rows"),
     "db_migrate._show": ("migration", "effect"),
+    "drain._list": ("stage", "state"),
     "diffs.tell_changes": ("what", "key", "field"),
     "diffs.tell_rejects": ("only", "key"),
     "diffs.tell_totals": ("field", "records"),
@@ -51,6 +52,7 @@ NEEDED = {
     "jobs._tell_one": ("event", "what", "job"),
     "jobs.run": ("job", "source", "stage", "state", "key"),
     "kpis.run": ("number", "value"),
+    "pipeline._tell": ("step", "after"),
     "quarantine.list_entries": ("job", "source", "stage", "kind", "key"),
     "quarantine.show": ("event", "what", "job"),
     "metrics._list": ("name", "type"),
@@ -205,7 +207,8 @@ def commands(rig: Rig) -> list[list[str]]:
         ["replay", replay, "--diff"], ["try", SHOP, job], ["undo", "1", "--dry-run"],
         ["config", "show"], ["alerts"], ["alerts", "test"], ["runbook"], ["runbook", "source-broke", SHOP],
         ["token", "list"], ["connectors"], ["alerts", "rules", SHOP], ["metrics", "--list"],
-        ["schema", "check", "product", "--schema", "narrow.json"],
+        ["schema", "check", "product", "--schema", "narrow.json"], ["drain", "1", "--stages"],
+        ["pipeline", "graph", SHOP, "--explain"],
     ]  # fmt: skip
 
 

@@ -110,8 +110,10 @@ def test_a_run_that_is_killed_leaves_nothing_behind(tests: Path, options: list[s
     gate = tests / "gate"
     os.mkfifo(gate)
     with start(tests, WAITS, *options, GATE=str(gate)) as pytest_run:
-        until("the servers are there", lambda: any(map(len, told(tests))))
-        pytest_run.send_signal(signal.SIGKILL)
+        try:
+            until("the servers are there", lambda: any(map(len, told(tests))), patience_s=120)
+        finally:
+            pytest_run.send_signal(signal.SIGKILL)
     workspace = Path(told(tests)[0][3])
     until("everything is gone", lambda: not workspace.exists())
     assert_nothing_is_left(workspace)

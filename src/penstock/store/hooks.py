@@ -108,7 +108,7 @@ def _about(end: Ended) -> dict[str, object]:
 def _errors(db: Database, row: RunRow) -> list[CauseOfRun]:
     if not row.quarantined:
         return []
-    about = {"run_id": row.id, "limit": MOST_ERRORS}
+    about = {"run_id": row.id, "limit": MOST_ERRORS, "stage": None}
     return db.decoded("failures_by_cause", list[CauseOfRun], **about)
 
 
