@@ -107,6 +107,8 @@ def parse(
 
 
 Reader = Callable[[bytes, str, str, str], Parsed]
+# Control characters that text does not have.
+_ODD = bytes(set(range(32)) - set(b"\t\n\r\f\x1b"))
 
 
 def _reader(found: Format) -> Reader:
@@ -120,5 +122,5 @@ def _is_text(start: bytes) -> bool:
         return True
     if b"\0" in start:
         return False
-    odd = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in start)
+    odd = len(start) - len(start.translate(None, _ODD))
     return odd * 50 < len(start)
