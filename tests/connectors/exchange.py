@@ -78,7 +78,7 @@ class Exchange:
             return self._page(self.symbols, query)
         if what == "actions":
             return self._page(self.actions.get(symbol, []), query)
-        if what != "history" or symbol not in self.symbols:
+        if what != "history" or (symbol not in self.bars and symbol not in self.symbols):
             return answer("", status=404)
         kept = self.bars if query["kind"] == "bars" else self.ticks
         rows = [row for row in kept.get(symbol, []) if _is_within(row, query)]

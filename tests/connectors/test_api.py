@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from penstock.testing import RawResponse, Request, answer
-from penstock.testing.connectors import ConnectorSuite, Place
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place
 
 SITE = "https://api.example"
 FEW = 20
@@ -42,19 +45,19 @@ class ApiPlace(Place):
     def size(self) -> int:
         return 2 if len(self.texts) <= FEW else 50
 
-    def records(self) -> list[dict[str, Any]]:
-        return [{"id": self.key(name), "text": text} for name, text in self.texts.items()]
+    def records(self, start: int, size: int) -> list[dict[str, Any]]:
+        some = islice(self.texts.items(), start, start + size)
+        return [{"id": self.key(name), "text": text} for name, text in some]
 
     def page(self, request: Request) -> RawResponse:
         asked = {name: each[0] for name, each in parse_qs(urlsplit(request.url).query).items()}
         if self.is_locked or asked.get("api_key") != self.secret:
             return answer("", status=401)
         start = int(asked.get("from", 0))
-        records = self.records()
         more = f"{SITE}/items?api_key={self.secret}&from={start + self.size}"
         found = {
-            "items": records[start : start + self.size],
-            "next": more if start + self.size < len(records) else None,
+            "items": self.records(start, self.size),
+            "next": more if start + self.size < len(self.texts) else None,
         }
         return tagged(request, found)
 
@@ -70,6 +73,12 @@ def tagged(request: Request, found: Any) -> RawResponse:
 
 class TestApi(ConnectorSuite):
     place = ApiPlace
+
+
+@pytest.mark.torture
+class TestManyPagesOfAnApi(ConnectorSuite):
+    place = ApiPlace
+    many, writes = 25_000, ALL_WRITES
 
 
 class NumberedPlace(ApiPlace):
@@ -89,8 +98,8 @@ class NumberedPlace(ApiPlace):
         asked = json.loads(request.body or b"")
         assert asked["sort"] == "name"
         start = asked.get("page", {}).get("offset", 0)
-        records = self.records()
-        return tagged(request, {"items": records[start : start + self.size], "total": len(records)})
+        found = {"items": self.records(start, self.size), "total": len(self.texts)}
+        return tagged(request, found)
 
 
 class TestNumberedApi(ConnectorSuite):

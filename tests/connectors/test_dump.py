@@ -32,7 +32,7 @@ from penstock.connectors.dump.walk import Dialect, Reading, Walk
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.failures import BadData
 from penstock.testing import answer
-from penstock.testing.connectors import ConnectorSuite, Place, Trial
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 
 watched: list[RowsPlace] = []
 
@@ -53,9 +53,18 @@ class RowsPlace(Place):
         return {"path": "./rows.jsonl", "key": "id", "text": "body"}
 
     def put(self, name: str, text: str) -> bool:
+        is_new = name not in self.texts
         self.texts[name] = text
-        self._write()
+        if is_new and self.file.exists():
+            self._append(name, text)
+        else:
+            self._write()
         return True
+
+    def _append(self, name: str, text: str) -> None:
+        with self.file.open("a") as file:
+            file.write(json.dumps({"id": name, "body": text}) + "\n")
+        os.utime(self.file, ns=(0, next(self._ticks)))
 
     def remove(self, name: str) -> None:
         del self.texts[name]
@@ -90,15 +99,30 @@ class TestDump(ConnectorSuite):
 
     @pytest.fixture(autouse=True)
     def _watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        part = Walk.part
-
-        def watching(self: Walk) -> parts.Part:
-            found = part(self)
-            watched[0].on_read()
-            return found
-
-        monkeypatch.setattr(Walk, "part", watching)
+        watching_parts(monkeypatch)
         monkeypatch.setattr(parts, "MOST_ROWS", 40)
+
+
+def watching_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place learns when a part of its file is read."""
+    part = Walk.part
+
+    def watching(self: Walk) -> parts.Part:
+        found = part(self)
+        watched[0].on_read()
+        return found
+
+    monkeypatch.setattr(Walk, "part", watching)
+
+
+@pytest.mark.torture
+class TestManyRows(ConnectorSuite):
+    place = RowsPlace
+    many, writes = 25_000, ALL_WRITES
+
+    @pytest.fixture(autouse=True)
+    def _watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        watching_parts(monkeypatch)
 
 
 class ServedPlace(RowsPlace):

@@ -13,7 +13,7 @@ import pytest
 from penstock.connectors.feed.entries import read_entries
 from penstock.jobs.failures import BadData
 from penstock.testing import RawResponse, Request, answer
-from penstock.testing.connectors import ConnectorSuite, Place, Trial
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 from tests.hostile.costs import growth
 
 SITE = "https://news.example"
@@ -66,6 +66,14 @@ class FeedPlace(Place):
 
 class TestFeed(ConnectorSuite):
     place = FeedPlace
+
+
+@pytest.mark.torture
+class TestLongFeed(ConnectorSuite):
+    """A feed has at most 10,000 entries."""
+
+    place = FeedPlace
+    many, writes = 2_500, ALL_WRITES
 
 
 def trial_of(folder: Path, head: dict[str, str] | None = None, **keys: Any) -> Trial:

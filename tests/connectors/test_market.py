@@ -14,7 +14,7 @@ from penstock.app import Project
 from penstock.connectors.market.sessions import is_fault
 from penstock.errors import ConfigError
 from penstock.testing import RawResponse, Request, answer
-from penstock.testing.connectors import ConnectorSuite, Place, Trial
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 from tests.connectors.exchange import DAY_S, Exchange, iso
 
 SITE = "https://market.example"
@@ -38,14 +38,15 @@ class MarketPlace(Place):
         return {**about, "label": "sim", "token": "${SECRET}", **self.extra}
 
     def put(self, name: str, text: str) -> bool:
-        self.texts[name] = text
-        if name not in self.exchange.symbols:
+        if name not in self.texts:
             self.exchange.symbols.append(name)
+        self.texts[name] = text
         self.exchange.bars[name] = [{"timestamp": iso(TODAY), "close": 10, "text": text}]
         return True
 
     def remove(self, name: str) -> None:
         self.exchange.symbols.remove(name)
+        del self.texts[name]
 
     def key(self, name: str) -> str:
         return f"sim|{name}|{iso(TODAY)}|bar|"
@@ -64,6 +65,12 @@ class TestMarket(ConnectorSuite):
     place = MarketPlace
     # Each is a symbol, and so a request.
     many = 30
+
+
+@pytest.mark.torture
+class TestManySymbols(ConnectorSuite):
+    place = MarketPlace
+    many, writes = 25_000, ALL_WRITES
 
 
 def trial_of(folder: Path, exchange: Exchange | None = None, **keys: Any) -> Trial:

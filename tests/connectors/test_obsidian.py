@@ -15,7 +15,7 @@ from penstock.connectors.files import connector, reading
 from penstock.connectors.files.walk import Symlinks
 from penstock.connectors.obsidian.notes import Link, read_note
 from penstock.connectors.obsidian.vault import Vault
-from penstock.testing.connectors import COLLECTION, ConnectorSuite, Trial
+from penstock.testing.connectors import ALL_WRITES, COLLECTION, ConnectorSuite, Trial
 from tests.connectors.folder_place import FolderPlace
 
 GRAPH = f"{COLLECTION}-links"
@@ -50,6 +50,11 @@ class TestObsidian(ConnectorSuite):
             return body
 
         monkeypatch.setattr(connector, "read_file", read_file)
+
+
+@pytest.mark.torture
+class TestManyNotes(TestObsidian):
+    many, writes = 25_000, ALL_WRITES
 
 
 class Vaulted(Trial):
