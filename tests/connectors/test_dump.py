@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
-import hashlib
 import io
 import itertools
 import json
@@ -24,14 +23,22 @@ import pytest
 from backports import zstd
 
 from penstock.app import adding
-from penstock.connectors.dump import columns, database, lines, parts, remote, streams, walk
+from penstock.connectors.dump import (
+    columns,
+    database,
+    lines,
+    parts,
+    reader,
+    streams,
+    vanished,
+    walk,
+)
 from penstock.connectors.dump import connector as dump
 from penstock.connectors.dump.parts import Position
 from penstock.connectors.dump.rows import rows_of
 from penstock.connectors.dump.walk import Dialect, Reading, Walk
-from penstock.http.network import RawResponse, Request
 from penstock.jobs.failures import BadData
-from penstock.testing import answer
+from penstock.testing import journal
 from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 
 watched: list[RowsPlace] = []
@@ -42,6 +49,7 @@ class RowsPlace(Place):
 
     connector = "dump"
     own = frozenset({"rows.jsonl"})
+    is_swept = True
     _ticks = itertools.count(1_700_000_000_000_000_000, 1_000_000_000)
 
     def __init__(self, folder: Path) -> None:
@@ -123,43 +131,6 @@ class TestManyRows(ConnectorSuite):
     @pytest.fixture(autouse=True)
     def _watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         watching_parts(monkeypatch)
-
-
-class ServedPlace(RowsPlace):
-    """The same file on a server that answers ranges."""
-
-    URL = "https://files.example/rows.jsonl"
-    own = frozenset({URL})
-    is_locked = False
-
-    def keys(self) -> dict[str, Any]:
-        return {**super().keys(), "path": self.URL}
-
-    def lock(self) -> bool:
-        self.is_locked = True
-        return True
-
-    def page(self, request: Request) -> RawResponse:
-        if self.is_locked:
-            return answer("", status=401)
-        body = self.file.read_bytes()
-        etag = f'"{hashlib.sha256(body).hexdigest()}"'
-        if request.headers.get("If-Match", etag) != etag:
-            return answer("", status=412)
-        first, _, last = request.headers["Range"].removeprefix("bytes=").partition("-")
-        if int(first) >= len(body):
-            return answer("", status=416)
-        found = body[int(first) : int(last) + 1]
-        where = f"bytes {first}-{int(first) + len(found) - 1}/{len(body)}"
-        return RawResponse(206, {"etag": etag, "content-range": where}, found)
-
-
-class TestDumpOnAServer(ConnectorSuite):
-    place = ServedPlace
-
-    @pytest.fixture(autouse=True)
-    def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(remote, "MOST_ROWS", 40)
 
 
 @pytest.fixture
@@ -328,12 +299,12 @@ def test_the_tables_of_an_archive_are_read_and_names_in_it_lead_nowhere(tmp_path
             f"{name}/deep/a.jsonl.gz#1": 3,
         }
         assert list(folder.parent.rglob("passwd*")) == []
-        only = Filed(_made(tmp_path, f"only {name}"), name, body, members=["*.gz"])
+        only = Filed(made(tmp_path, f"only {name}"), name, body, members=["*.gz"])
         only.run()
         assert set(only.rows()) == {f"{name}/deep/a.jsonl.gz#1"}
 
 
-def _made(above: Path, name: str) -> Path:
+def made(above: Path, name: str) -> Path:
     (above / name).mkdir()
     return above / name
 
@@ -353,7 +324,7 @@ def test_bombs_and_damaged_files_end_in_one_line(
         ("large.tar", pax.tobuf(tarfile.GNU_FORMAT), "a header of 1,000,000,000,000 bytes"),
         ("what.xyz", b"", "has no format that is known"),
     ):
-        trial = Filed(_made(tmp_path, name), name, body)
+        trial = Filed(made(tmp_path, name), name, body)
         run = trial.run()
         [failed] = [job for job in trial.jobs(run) if job.state == "quarantined"]
         assert (name, failed.kind, problem in str(failed.error)) == (name, "data", True), failed
@@ -430,8 +401,8 @@ def test_what_stays_open_is_bounded(tmp_path: Path) -> None:
     for number in range(10):
         file = tmp_path / f"{number}.csv"
         file.write_bytes(b"id\n1\n")
-        dump._walks.give(file, "", Walk(file, file.name, Reading(), Position(), Dialect()))
-    assert len(dump._walks._walks) == walk.MOST_OPEN
+        reader._walks.give(file, "", Walk(file, file.name, Reading(), Position(), Dialect()))
+    assert len(reader._walks._walks) == walk.MOST_OPEN
 
 
 def test_large_and_packed_tables_are_recognised_and_small_ones_stay_documents(
@@ -505,7 +476,7 @@ def test_tables_that_are_no_text_are_read_in_parts(
 ) -> None:
     monkeypatch.setattr(database, "MOST_ROWS", 7)
     for point in (None, 5, 8):
-        trial = Filed(_made(tmp_path, f"dies {point}"), name, b"", **keys)
+        trial = Filed(made(tmp_path, f"dies {point}"), name, b"", **keys)
         trial.file.unlink()
         write(trial.file)
         assert trial.run(dies_at=point).state == "completed"
@@ -526,7 +497,7 @@ def test_hostile_tables_end_in_one_line(tmp_path: Path) -> None:
         ("meta.parquet", b"PAR1" + b"\xff\xff\xff\x7fPAR1", "bytes of metadata"),
         ("none.sqlite", b"SQLite format 3\0" + b"x" * 5_000, "no SQLite file"),
     ):
-        trial = Filed(_made(tmp_path, name), name, body)
+        trial = Filed(made(tmp_path, name), name, body)
         run = trial.run()
         [failed] = [job for job in trial.jobs(run) if job.state == "quarantined"]
         assert (name, failed.kind, problem in str(failed.error)) == (name, "data", True), failed
@@ -541,52 +512,85 @@ def test_a_database_can_be_written_to_while_its_parts_are_read(tmp_path: Path) -
     reader.close()
 
 
-@pytest.mark.parametrize("block", [40, 60, 200, 100_000])
-def test_a_table_on_a_server_has_the_same_rows_whatever_its_ranges_are(block: int) -> None:
-    body, expected = odd_csv(60)
-    body += b"\n\n"
-    at, found, names, size = Position(), [], list[str](), block
-    delimiter = encoding = ""
-    while True:
-        piece = body[at.offset : at.offset + size]
-        is_last = at.offset + size >= len(body)
-        part = remote.Block(piece, is_last, "t.csv", "csv", delimiter, encoding).part(at, True)
-        if part is None:
-            size = remote.next_size(0, size)
-            continue
-        rows, names = rows_of(part, at, names, True)
-        found += rows
-        if part.next is None:
-            break
-        at, size, delimiter, encoding = part.next, block, part.delimiter, part.encoding
-    assert [row.data for row in found] == expected
-    assert [row.number for row in found] == list(range(1, 61))
+def table(ids: list[int], more: str = "") -> bytes:
+    return ("id,name\n" + "".join(f"{n},name {n}\n" for n in ids) + more).encode()
 
 
-def test_what_a_server_can_not_give_in_ranges_is_refused_in_one_line(tmp_path: Path) -> None:
-    whole = answer("id\n1\n", headers={"Content-Type": "text/csv"})
-    for path, reply, problem in (
-        ("https://files.example/a.csv", whole, "does not answer ranges of the file: download it"),
-        ("https://files.example/a.csv.gz", whole, "only plain CSV and JSON lines are read"),
-        ("https://files.example/a.csv", RawResponse(206, {}, b"i"), "does not say how long"),
-    ):
-        folder = _made(tmp_path, str(len(list(tmp_path.iterdir()))))
-        trial = Filed(folder, "unused.csv", b"", path=path)
-        trial.place.answers = [reply]
-        run = trial.run()
-        [job] = trial.jobs(run)
-        assert (run.state, job.kind, problem in str(job.error)) == ("failed", "permanent", True), (
-            job
-        )
+def change(trial: Filed, body: bytes) -> None:
+    trial.file.write_bytes(body)
+    os.utime(trial.file, ns=(0, next(RowsPlace._ticks)))
 
 
-def test_the_query_of_an_address_is_in_no_key(tmp_path: Path) -> None:
-    class Signed(ServedPlace):
-        def keys(self) -> dict[str, Any]:
-            return {"path": f"{self.URL}?token=hidden"}
+@pytest.fixture
+def little_by_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vanished rows are looked for in many jobs, and the keys of the file in several turns."""
+    monkeypatch.setattr(vanished, "PAGE", 5)
+    monkeypatch.setattr(vanished, "MOST_LOOKED_AT", 10)
+    monkeypatch.setattr(vanished, "MOST_GONE", 3)
+    monkeypatch.setattr(vanished, "MOST_KEYS", 20)
 
-    place = Signed(tmp_path)
-    place.put("one", "text")
-    trial = Trial(tmp_path, place)
+
+@pytest.mark.usefixtures("small", "little_by_little")
+def test_rows_that_vanished_become_tombstones_wherever_a_worker_dies(tmp_path: Path) -> None:
+    kept = [n for n in range(50) if n % 3]
+    for point in (None, *range(1, 36, 6)):
+        trial = Filed(made(tmp_path, str(point)), "rows.csv", table(list(range(50))), key="id")
+        trial.run()
+        change(trial, table(kept))
+        assert trial.run(dies_at=point).state == "completed"
+        assert set(trial.rows()) == {str(n) for n in kept}
+        gone = [key for key, (data, _) in trial.records().items() if data.get("deleted")]
+        assert set(gone) == {str(n) for n in range(0, 50, 3)}
+        before = trial.records()
+        change(trial, table([*kept, 51]))
+        trial.run()
+        after = trial.records()
+        assert {key for key in after if after[key] != before.get(key)} == {"51", "rows.csv"}
+
+
+def test_nothing_is_deleted_for_rows_that_could_not_be_read(tmp_path: Path) -> None:
+    trial = Filed(tmp_path, "rows.csv", table([1, 2, 3]), key="id")
     trial.run()
-    assert set(trial.documents()) == {place.URL, f"{place.URL}#1"}
+    for body, why in (
+        (table([1], "2,two,too many\n"), "1 row rejected"),
+        (b"id,name\n", "no rows"),
+    ):
+        change(trial, body)
+        trial.run()
+        assert set(trial.rows()) == {"1", "2", "3"}
+        with trial.project() as project:
+            notes = "\n".join(event.detail for event in journal(project))
+        assert f"rows.csv: {why}, so that nothing of what was read before is deleted" in notes
+
+
+def test_a_record_that_another_source_wrote_is_not_deleted(tmp_path: Path) -> None:
+    trial = Filed(tmp_path, "rows.csv", table([1, 2]), key="id")
+    trial.run()
+    settings = json.loads((tmp_path / "penstock.yaml").read_text())
+    settings["sources"]["other"] = {**settings["sources"]["place"], "path": "./other.csv"}
+    (tmp_path / "penstock.yaml").write_text(json.dumps(settings))
+    (tmp_path / "other.csv").write_bytes(table([8, 9]))
+    for body in (table([8, 9]), table([9])):
+        (tmp_path / "other.csv").write_bytes(body)
+        os.utime(tmp_path / "other.csv", ns=(0, next(RowsPlace._ticks)))
+        with trial.project() as project:
+            run_id = project.run("other")
+            trial.work(project)
+            assert project.require_run(run_id).state == "completed"
+    assert set(trial.rows()) == {"1", "2", "9"}
+
+
+def test_a_row_that_moved_to_another_file_of_the_source_stays(tmp_path: Path) -> None:
+    trial = Filed(tmp_path, "a.csv", table([1, 2]), path="./*.csv", key="id")
+    (tmp_path / "b.csv").write_bytes(table([3]))
+    os.utime(tmp_path / "b.csv", ns=(0, 1_700_000_000_000_000_000))
+    trial.run()
+    change(trial, table([1]))
+    (tmp_path / "b.csv").write_bytes(table([2, 3]))
+    os.utime(tmp_path / "b.csv", ns=(0, next(RowsPlace._ticks)))
+    trial.run()
+    assert set(trial.rows()) == {"1", "2", "3"}
+    (tmp_path / "b.csv").write_bytes(table([3]))
+    os.utime(tmp_path / "b.csv", ns=(0, next(RowsPlace._ticks)))
+    trial.run()
+    assert set(trial.rows()) == {"1", "3"}

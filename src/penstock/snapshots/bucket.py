@@ -6,18 +6,16 @@ put in one request where nothing was before, and never touched again.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING, TypeAlias
 
-from obstore.exceptions import AlreadyExistsError, BaseError
-from obstore.store import AzureStore, GCSStore, S3Store
+from obstore.exceptions import AlreadyExistsError
 
 from penstock.errors import StoreCorrupt, StoreError
+from penstock.http import buckets
+from penstock.http.buckets import ERRORS, REQUEST_S, RETRY_S, Bucket
 from penstock.snapshots.refusals import is_beyond_end, is_without_bucket, refusal
 from penstock.snapshots.segment import (
     LAST_NUMBER,
@@ -34,21 +32,12 @@ from penstock.snapshots.segment import (
 )
 from penstock.snapshots.store import SnapshotsAway, SnapshotsRefused
 from penstock.snapshots.warc import Capture, pack_erased
-from penstock.version import __version__
 
-if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig
-
-Bucket: TypeAlias = S3Store | GCSStore | AzureStore
+__all__ = ["REQUEST_S", "RETRY_S", "Bucket", "BucketSnapshots", "connect"]
 
 # An object is closed at this size: small enough to be sent within REQUEST_S over a slow line.
 MAX_OBJECT_BYTES = 16 * 1024 * 1024
-REQUEST_S = 30.0
-# A hiccup passes unnoticed; what lasts longer is told, and the worker goes on trying.
-RETRY_S = 10.0
 REMOVED_AT_ONCE = 1000
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-_ERRORS = (BaseError, OSError, ValueError)
 
 
 @dataclass(slots=True)
@@ -76,7 +65,7 @@ class BucketSnapshots:
         self._sizes: dict[str, int] = {}
         try:
             self._bucket = connect(url)
-        except _ERRORS as error:
+        except ERRORS as error:
             raise refusal(f"can't use the snapshots at {url}", error) from None
 
     def append(self, captures: Sequence[Capture | Packed]) -> list[SegmentPlace]:
@@ -111,7 +100,7 @@ class BucketSnapshots:
                     segment = segment_in(found["path"])
                     if segment is not None:
                         yield segment, found["size"]
-        except _ERRORS as error:
+        except ERRORS as error:
             raise refusal(f"can't list the snapshots at {self._url}", error) from None
 
     def remove(self, segments: list[str]) -> None:
@@ -122,7 +111,7 @@ class BucketSnapshots:
         try:
             for at in range(0, len(names), REMOVED_AT_ONCE):
                 self._delete(names[at : at + REMOVED_AT_ONCE])
-        except _ERRORS as error:
+        except ERRORS as error:
             raise refusal(f"can't remove snapshots at {self._url}", error) from None
 
     def erase(self, places: Sequence[SegmentPlace]) -> None:
@@ -135,7 +124,7 @@ class BucketSnapshots:
             data[place.offset : place.offset + place.length] = pack_erased(place.length)
             try:
                 self._bucket.put(place.segment + SUFFIX, bytes(data))
-            except _ERRORS as error:
+            except ERRORS as error:
                 raise refusal(f"can't erase snapshots at {self._url}", error) from None
 
     def check(self) -> None:
@@ -168,14 +157,14 @@ class BucketSnapshots:
             # Nobody else has this name: an answer was lost, and obstore's second try met our first.
             if self._whole(segment) != data:
                 raise StoreError(f"{segment}{SUFFIX} is taken at {self._url}") from None
-        except _ERRORS as error:
+        except ERRORS as error:
             raise refusal(f"can't write snapshots to {self._url}", error) from None
 
     def _size(self, segment: str) -> int:
         """How large an object is; 0 if it is gone."""
         try:
             return int(self._bucket.head(segment + SUFFIX)["size"])
-        except _ERRORS as error:
+        except ERRORS as error:
             if isinstance(error, FileNotFoundError) and not is_without_bucket(error):
                 return 0
             raise refusal(f"can't read snapshots at {self._url}", error) from None
@@ -183,14 +172,14 @@ class BucketSnapshots:
     def _whole(self, segment: str) -> bytes:
         try:
             return bytes(self._bucket.get(segment + SUFFIX).bytes())
-        except _ERRORS as error:
+        except ERRORS as error:
             raise refusal(f"can't read snapshots at {self._url}", error) from None
 
     def _bytes(self, place: SegmentPlace) -> bytes:
         name = place.segment + SUFFIX
         try:
             return bytes(self._bucket.get_range(name, start=place.offset, length=place.length))
-        except _ERRORS as error:
+        except ERRORS as error:
             if is_beyond_end(error):
                 return b""
             if isinstance(error, FileNotFoundError) and not is_without_bucket(error):
@@ -207,27 +196,5 @@ class BucketSnapshots:
 
 
 def connect(url: str) -> Bucket:
-    """Credentials, region and endpoint come from the environment, as obstore reads it."""
-    scheme, _, rest = url.partition("://")
-    bucket, _, prefix = rest.partition("/")
-    client: ClientConfig = {
-        "connect_timeout": timedelta(seconds=5),
-        "timeout": timedelta(seconds=REQUEST_S),
-        "user_agent": f"penstock/{__version__}",
-    }
-    retry: RetryConfig = {
-        "retry_timeout": timedelta(seconds=RETRY_S),
-        "backoff": {"max_backoff": timedelta(seconds=2)},
-    }
-    if scheme == "s3":
-        client["allow_http"] = _is_http()
-        return S3Store(bucket, prefix=prefix or None, client_options=client, retry_config=retry)
-    if scheme == "gs":
-        return GCSStore(bucket, prefix=prefix or None, client_options=client, retry_config=retry)
-    return AzureStore(bucket, prefix=prefix or None, client_options=client, retry_config=retry)
-
-
-def _is_http() -> bool:
-    """Who writes http:// into the endpoint means it; obstore would want to be told twice."""
-    given = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
-    return given.lower().startswith("http://")
+    """What lasts longer than a hiccup is told, and the worker goes on trying."""
+    return buckets.connect(url, RETRY_S)

@@ -66,6 +66,8 @@ class Place(ABC):
     about: ClassVar[Mapping[str, Any]] = {"fetch": {"allow_private": True, "robots": False}}
     # Keys of records that are the place's own, and no item's: the page that has the links.
     own: ClassVar[frozenset[str]] = frozenset()
+    # Whether items that are gone become tombstones although the connector's listings say nothing of them.
+    is_swept: ClassVar[bool] = False
     # What must be found nowhere after a run, if the keys hold a secret: it comes from ${SECRET}.
     secret: ClassVar[str] = "s3cr3t-of-the-place"
 
@@ -239,6 +241,10 @@ class ConnectorSuite:
         return Trial(folder, place, limits)
 
     @property
+    def sees_deletions(self) -> bool:
+        return self.place.is_swept or self.connector.deletions != "never"
+
+    @property
     def connector(self) -> type[Connector[Any]]:
         found: type[Connector[Any]] = find_connector(self.place.connector)
         return found
@@ -286,7 +292,7 @@ class ConnectorSuite:
     def test_a_deleted_item_becomes_a_tombstone_once_and_can_come_back(
         self, tmp_path: Path
     ) -> None:
-        if self.connector.deletions == "never":
+        if not self.sees_deletions:
             return
         trial = self.start(tmp_path)
         trial.run()

@@ -4,40 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.connectors.contract import Connector, Document, Item, Sample
-from penstock.connectors.dump.chain import Chain, manifest
+from penstock.connectors.contract import Connector, Document, Item, Sample, Tombstone
+from penstock.connectors.dump.chain import Chain, Swept, manifest
 from penstock.connectors.dump.columns import told
 from penstock.connectors.dump.keys import DumpKeys
 from penstock.connectors.dump.parts import FileChanged, Part
-from penstock.connectors.dump.remote import (
-    FIRST_BLOCK,
-    HTTP,
-    LARGEST_BLOCK,
-    Block,
-    RemoteFile,
-    fetch_block,
-    look_at_file,
-    next_size,
-)
+from penstock.connectors.dump.places import is_bucket, is_remote, objects_of
+from penstock.connectors.dump.reader import Reader, stamp_of
 from penstock.connectors.dump.rows import Row, key_of_row, rows_of
 from penstock.connectors.dump.streams import compression_of
-from penstock.connectors.dump.walk import TEXTS, Dialect, OpenWalks, Reading, Walk, format_of
+from penstock.connectors.dump.vanished import own_records, sweep
+from penstock.connectors.dump.walk import format_of
 from penstock.connectors.files import paths
 from penstock.connectors.files.connector import SETTLED_S
 from penstock.connectors.formats.parsed import clean, one_line
 from penstock.connectors.target import Recognised
 from penstock.counting import count
 from penstock.http.folder import matching
-from penstock.jobs.failures import BadData, Permanent, Transient
+from penstock.jobs.failures import Permanent
 from penstock.pipeline.context import Captured
 from penstock.pipeline.step import UNBOUNDED
+from penstock.settings.pattern import WILD
 
 if TYPE_CHECKING:
     from penstock.connectors.target import Target
@@ -46,11 +39,9 @@ if TYPE_CHECKING:
 # A smaller table is one document of the connector `files`.
 LARGE = 16_000_000
 DOCUMENTS = ("csv", "jsonl", "xml", "parquet")
-PART = "x-penstock-part"
 MOST_REJECTED = 100
 # A file that changes while it is read is begun again so often; then it is left to the next run.
 MOST_RESTARTS = 3
-_walks = OpenWalks()
 
 
 class Dump(Connector[DumpKeys]):
@@ -70,15 +61,25 @@ class Dump(Connector[DumpKeys]):
 
     async def discover(self, ctx: Context, cursors: Mapping[str, Any]) -> AsyncIterator[Item]:
         """The files, each by its size and times, or by what its server says of it."""
-        if self._is_remote:
-            self._check_remote()
-            yield self._item(ctx, self._remote_name, await self._seen(ctx))
-            return
-        found = await ctx.in_thread(self._files)
-        if not found:
+        names = await self._names(ctx)
+        if not names:
             raise Permanent(f"there is no file {self.settings.path}", cause="no file")
-        for file in found:
-            yield self._item(ctx, self._name(file), Chain(stamp=stamp_of(file)))
+        is_known = bool(self.settings.key and await own_records(ctx, self._collection, "", 1))
+        for name in names:
+            if self._reader.is_remote:
+                chain = await self._reader.seen(ctx, name)
+            else:
+                chain = Chain(stamp=stamp_of(self._reader.local_file(name)))
+            yield self._item(ctx, name, msgspec.structs.replace(chain, is_known=is_known))
+
+    async def _names(self, ctx: Context) -> list[str]:
+        path = self.settings.path
+        if is_bucket(path):
+            return await objects_of(ctx, path)
+        if is_remote(path):
+            # The address without its query, which may hold a secret.
+            return [path.partition("#")[0].partition("?")[0]]
+        return [self._name(file) for file in await ctx.in_thread(self._files)]
 
     def bounds(self) -> tuple[int, int]:
         return UNBOUNDED, UNBOUNDED
@@ -86,17 +87,24 @@ class Dump(Connector[DumpKeys]):
     def key_of(self, address: str) -> str:
         return address.removeprefix(f"dump://{self.place.source}/")
 
-    async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Item]:
+    async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Tombstone | Item]:
         chain = msgspec.convert(item.about, Chain)
-        if chain.is_end:
-            yield await self._end(ctx, item, chain)
-            return
         name = self.key_of(item.address)
-        part = await self._brought(ctx, item, chain)
+        try:
+            if chain.is_end:
+                yield await self._end(ctx, item, chain)
+                return
+            if chain.is_sweep:
+                async for found in self._vanished(ctx, item, chain):
+                    yield found
+                return
+            part = await self._reader.part(ctx, item, name, chain)
+        except FileChanged:
+            if (again := self._restarted(ctx, name, chain)) is not None:
+                yield self._item(ctx, name, again)
+            return
         if isinstance(part, Chain):
             yield self._item(ctx, name, part)
-            return
-        if part is None:
             return
         for note in part.notes:
             ctx.note(note)
@@ -104,8 +112,8 @@ class Dump(Connector[DumpKeys]):
         rows, columns = await ctx.in_thread(
             lambda: rows_of(part, chain.at, columns, self.settings.header)
         )
-        following = chain.after(part, columns)
-        for document in self._documents(ctx, part, rows, following):
+        following = chain.after(part, columns, has_keys=bool(self.settings.key))
+        for document in self._documents(ctx, name, part, rows, following):
             yield document
         if part.encoding == "cp1252" and chain.at.row == 1 and not self.settings.encoding:
             ctx.note(
@@ -113,92 +121,51 @@ class Dump(Connector[DumpKeys]):
             )
         yield self._item(ctx, name, following)
 
-    async def _brought(self, ctx: Context, item: Item, chain: Chain) -> Part | Chain | None:
-        """The part; or where to go on instead, if it can't be had; or nothing."""
-        try:
-            if not self._is_remote:
-                return await self._part(ctx, item, chain, self._file(item))
-            if chain.remote is None:
-                seen = await self._seen(ctx)
-                return msgspec.structs.replace(seen, restarts=chain.restarts)
-            return await self._remote_part(ctx, chain, chain.remote)
-        except FileChanged:
-            return self._restarted(ctx, item, chain)
-
-    async def _seen(self, ctx: Context) -> Chain:
-        found = await look_at_file(ctx, self.settings.path)
-        return Chain(stamp=found.stamp, remote=found, block=FIRST_BLOCK)
-
-    async def _remote_part(self, ctx: Context, chain: Chain, file: RemoteFile) -> Part | Chain:
-        """A part of a file on a server; or the same place with more bytes, if they hold no whole row."""
-        keys, at, name = self.settings, chain.at, self._remote_name
-        kind = keys.format or format_of(name)
-        if not file.size:
-            return Part(b"", kind, name)
-        body = await fetch_block(ctx, keys.path, file, at.offset, chain.block)
-        found = (chain.delimiter, chain.encoding) if at.offset else (keys.delimiter, keys.encoding)
-        is_last = at.offset + len(body) >= file.size
-        block = Block(body, is_last, name, kind, found[0] or "", found[1] or "")
-        part = await ctx.in_thread(lambda: block.part(at, keys.header))
-        if part is not None:
-            return part
-        if chain.block >= LARGEST_BLOCK:
-            raise BadData(f"line {at.line}: a row of more than {LARGEST_BLOCK:,} bytes")
-        return msgspec.structs.replace(chain, block=next_size(0, chain.block))
-
-    def _check_remote(self) -> None:
-        name = self._remote_name
-        kind = self.settings.format or format_of(name)
-        if kind not in TEXTS or compression_of(name):
-            raise Permanent(
-                "from a server only plain CSV and JSON lines are read: download the file, and name its path",
-                cause="not read from servers",
-            )
-
-    @property
-    def _is_remote(self) -> bool:
-        return self.settings.path.lower().startswith(HTTP)
-
-    @property
-    def _remote_name(self) -> str:
-        """The address without its query, which may hold a secret."""
-        return self.settings.path.partition("#")[0].partition("?")[0]
-
-    async def _part(self, ctx: Context, item: Item, chain: Chain, file: Path) -> Part:
-        """A part as it is stored, before anything is made of it."""
+    async def _vanished(
+        self, ctx: Context, item: Item, chain: Chain
+    ) -> AsyncIterator[Tombstone | Item]:
+        """Records whose rows this version of the file has not, and where to go on."""
+        name = self.key_of(item.address)
 
         async def bring() -> Captured:
-            part = await ctx.in_thread(lambda: self._read_part(file, item, chain))
-            about = msgspec.structs.replace(part, body=b"")
-            return Captured(part.body, {PART: msgspec.json.encode(about).decode()})
+            return Captured(msgspec.json.encode(await self._swept(ctx, name, chain)))
 
-        where = f"{item.address}#{chain.at.table}:{chain.at.row}"
-        response = await ctx.capture(where, bring, is_page=False)
-        part = msgspec.json.decode(response.headers[PART], type=Part)
-        return msgspec.structs.replace(part, body=response.body)
+        where = f"{item.address}#{chain.label}"
+        response = await ctx.capture(where, bring, is_page=False, counted=False)
+        found = msgspec.json.decode(response.body, type=Swept)
+        if found.instead is not None:
+            yield self._item(ctx, name, found.instead)
+            return
+        for key in found.gone:
+            yield Tombstone(key)
+        yield self._item(ctx, name, chain.after_sweep(found.after))
 
-    def _read_part(self, file: Path, item: Item, chain: Chain) -> Part:
-        if stamp_of(file) != chain.stamp:
-            raise FileChanged
-        name = self.key_of(item.address)
-        walk = _walks.take(file, chain.stamp, chain.at)
-        if walk is None:
-            dialect = Dialect(chain.delimiter, chain.encoding)
-            walk = Walk(file, name, self._reading, chain.at, dialect)
-        part = walk.part()
-        # Looked at again: what was read must be of one and the same file.
-        if stamp_of(file) != chain.stamp:
-            walk.close()
-            raise FileChanged
-        if part.next is None:
-            walk.close()
-        else:
-            _walks.give(file, chain.stamp, walk)
-        return part
+    async def _swept(self, ctx: Context, name: str, chain: Chain) -> Swept:
+        """Nothing, where a row that is missing may be one that could not be read."""
+        if chain.rejected or not chain.rows:
+            why = f"{count(chain.rejected, 'row')} rejected" if chain.rejected else "no rows"
+            ctx.note(f"{name}: {why}, so that nothing of what was read before is deleted")
+            return Swept()
+        keys = await self._reader.key_set(ctx, name, chain)
+        if isinstance(keys, Chain):
+            return Swept(instead=keys)
+        owner = self._owner(name)
+        return Swept(*await sweep(ctx, self._collection, chain.swept, owner, keys))
 
-    def _documents(self, ctx: Context, part: Part, rows: list[Row], chain: Chain) -> list[Document]:
+    @property
+    def _collection(self) -> str:
+        return self.settings.collection or self.place.source
+
+    def _owner(self, name: str) -> str:
+        """By what a record is known to be of this file, where there may be others."""
+        return name if any(sign in self.settings.path for sign in WILD) else ""
+
+    def _documents(
+        self, ctx: Context, name: str, part: Part, rows: list[Row], chain: Chain
+    ) -> list[Document]:
         report = chain.report(part.name)
         documents, rejected = [], []
+        owner = self._owner(name) if self.settings.key else ""
         for row in rows:
             problem = row.problem
             key = "" if problem else key_of_row(row, self.settings.key, part.name)
@@ -207,7 +174,7 @@ class Dump(Connector[DumpKeys]):
                 rejected.append(f"{part.name}, line {row.line}: {problem}")
                 continue
             report.add(row.data)
-            documents.append(self._document(key, row))
+            documents.append(self._document(key, row, owner))
         report.rejected += len(rejected)
         for reason in rejected[:MOST_REJECTED]:
             ctx.reject(reason, code="bad_row")
@@ -216,7 +183,7 @@ class Dump(Connector[DumpKeys]):
             ctx.reject(f"{part.name}: {more} more of the same part", code="bad_row")
         return documents
 
-    def _document(self, key: str, row: Row) -> Document:
+    def _document(self, key: str, row: Row, owner: str) -> Document:
         keys = self.settings
         title = row.data.get(keys.title) if keys.title else ""
         text = row.data.get(keys.text) if keys.text else ""
@@ -225,27 +192,30 @@ class Dump(Connector[DumpKeys]):
             kind="row",
             title=one_line(str(title or "")),
             text=clean(str(text or "")),
+            meta={"file": owner} if owner else {},
             data=row.data,
         )
 
-    def _restarted(self, ctx: Context, item: Item, chain: Chain) -> Chain | None:
-        name = self.key_of(item.address)
+    def _restarted(self, ctx: Context, name: str, chain: Chain) -> Chain | None:
         if chain.restarts >= MOST_RESTARTS:
             ctx.note(f"{name} keeps changing while it is read; the next run reads it again")
             return None
         ctx.note(f"{name} has changed while it was read, and is read from its start again")
-        stamp = "" if self._is_remote else stamp_of(self._file(item))
-        return Chain(stamp=stamp, restarts=chain.restarts + 1)
+        stamp = "" if self._reader.is_remote else stamp_of(self._reader.local_file(name))
+        # Rows of the state that was begun may be saved already.
+        return Chain(stamp=stamp, restarts=chain.restarts + 1, is_known=True)
 
     async def _end(self, ctx: Context, item: Item, chain: Chain) -> Document:
         """The file is read: from now on it is known, and what is known of it is a document."""
 
+        name = self.key_of(item.address)
+
         async def bring() -> Captured:
+            await ctx.in_thread(lambda: self._reader.forget(name, chain))
             return Captured(manifest(chain))
 
         response = await ctx.capture(item.address, bring, "application/json")
         found = msgspec.json.decode(response.body)
-        name = self.key_of(item.address)
         for table, report in chain.reports.items():
             ctx.note(told(table, report))
         return Document(
@@ -268,27 +238,18 @@ class Dump(Connector[DumpKeys]):
 
     def _is_settled(self, ctx: Context, chain: Chain) -> bool:
         """Whether another state of the file would have another stamp."""
-        if self._is_remote:
+        if self._reader.is_remote:
             return chain.remote is not None and chain.remote.is_recognisable
         return ctx.now() - changed_at(chain.stamp) > SETTLED_S
 
     @property
-    def _reading(self) -> Reading:
-        keys = self.settings
-        return Reading(
-            keys.format or "",
-            keys.delimiter or "",
-            keys.encoding or "",
-            keys.members,
-            keys.header,
-            keys.element or "",
-            keys.max_bytes,
-        )
+    def _reader(self) -> Reader:
+        return Reader(self.settings, self.place)
 
     def _files(self) -> list[Path]:
         path = self.settings.path
         whole = os.path.normpath(self.place.root / Path(path).expanduser())
-        if not any(sign in path for sign in "*?["):
+        if not any(sign in path for sign in WILD):
             return [Path(whole)]
         return [Path(found) for found in matching([whole])]
 
@@ -297,19 +258,12 @@ class Dump(Connector[DumpKeys]):
         name = os.path.relpath(file, root) if file.is_relative_to(root) else str(file)
         return paths.key_of(name)
 
-    def _file(self, item: Item) -> Path:
-        return self.place.root / paths.path_of(self.key_of(item.address))
-
     @classmethod
     async def recognise(cls, target: Target) -> Recognised | None:
         """A table or archive that is packed, or too large to be a single document."""
         path = target.path
-        if target.url and target.response is None:
-            name = target.url.partition("#")[0].partition("?")[0]
-            if format_of(name) not in TEXTS or compression_of(name):
-                return None
-            stem = name.rpartition("/")[2].partition(".")[0]
-            return Recognised(keys={"path": target.url}, why="a table", name=stem, fit=60)
+        if is_bucket(target.text) or (target.url and target.response is None):
+            return _recognised(target.text if is_bucket(target.text) else str(target.url))
         if path is None or not path.is_file() or not format_of(path.name):
             return None
         is_packed = format_of(path.name) not in DOCUMENTS or compression_of(path.name)
@@ -330,19 +284,13 @@ class Dump(Connector[DumpKeys]):
         return Sample("demo-dump", {"path": f"./{folder.name}/orders.csv", "key": "id"})
 
 
-def stamp_of(file: Path) -> str:
-    """The size and the times of a regular file."""
-    try:
-        found = os.stat(file)
-    except FileNotFoundError:
-        raise Permanent(f"there is no file {file.name}", cause="no file") from None
-    except OSError as error:
-        if isinstance(error, PermissionError):
-            raise
-        raise Transient(f"{file.name}: {error.strerror}") from None
-    if not stat.S_ISREG(found.st_mode):
-        raise BadData(f"{file.name} is no regular file", cause="no file")
-    return f"{found.st_size}.{found.st_mtime_ns:x}.{found.st_ctime_ns:x}"
+def _recognised(address: str) -> Recognised | None:
+    """A table or archive by its name."""
+    name = address.partition("#")[0].partition("?")[0]
+    if not format_of(name):
+        return None
+    stem = name.rpartition("/")[2].partition(".")[0].strip("*") or "dump"
+    return Recognised(keys={"path": address}, why="a table", name=stem, fit=60)
 
 
 def changed_at(stamp: str) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,9 +21,10 @@ from penstock.http.failures import FetchError
 from penstock.jobs.failures import BadData, Permanent
 
 if TYPE_CHECKING:
+    from penstock.connectors.dump.places import RemotePlace
+    from penstock.http.response import Response
     from penstock.pipeline.context import Context
 
-HTTP = ("http://", "https://")
 FIRST_BLOCK = MOST_BYTES
 LARGEST_BLOCK = 4_000_000
 CHANGED = 412
@@ -48,20 +49,14 @@ class RemoteFile(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(self.etag or self.last_modified)
 
 
-async def look_at_file(ctx: Context, url: str) -> RemoteFile:
+async def look_at_file(ctx: Context, place: RemotePlace) -> RemoteFile:
     """What the server says of the file, by its first byte."""
-    headers = {"Range": "bytes=0-0", "Accept-Encoding": "identity"}
     try:
-        response = await ctx.fetch(url, headers=headers, missing="fail")
+        response = await place.fetch(ctx, {"Range": "bytes=0-0", "Accept-Encoding": "identity"})
     except FetchError as error:
         if error.status == 416:
             return RemoteFile(0)
         raise
-    if response.status != 206:
-        raise Permanent(
-            "the server does not answer ranges of the file: download it, and name its path",
-            cause="no ranges",
-        )
     return file_of(response.headers)
 
 
@@ -78,8 +73,8 @@ def file_of(headers: Mapping[str, str]) -> RemoteFile:
     return RemoteFile(int(found[1]), strong, headers.get("last-modified", ""))
 
 
-async def fetch_block(ctx: Context, url: str, file: RemoteFile, start: int, size: int) -> bytes:
-    """Bytes of the file from `start`; FileChanged if it is another one."""
+def headers_of(file: RemoteFile, start: int, size: int) -> dict[str, str]:
+    """What asks for these bytes of the file in this state, and no other."""
     headers = {
         "Range": f"bytes={start}-{min(start + size, file.size) - 1}",
         "Accept-Encoding": "identity",
@@ -88,13 +83,18 @@ async def fetch_block(ctx: Context, url: str, file: RemoteFile, start: int, size
         headers["If-Match"] = file.etag
     elif file.last_modified:
         headers["If-Unmodified-Since"] = file.last_modified
+    return headers
+
+
+async def block_of(asked: Awaitable[Response], file: RemoteFile) -> bytes:
+    """The bytes that were asked for; FileChanged if it is another file by now."""
     try:
-        response = await ctx.fetch(url, headers=headers, missing="fail")
+        response = await asked
     except FetchError as error:
         if error.status in (CHANGED, 416):
             raise FileChanged from None
         raise
-    if response.status != 206 or file_of(response.headers) != file:
+    if file_of(response.headers) != file:
         raise FileChanged
     return response.body
 

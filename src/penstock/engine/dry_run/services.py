@@ -113,6 +113,11 @@ class DryServices:
     async def pages_after(self, job: Claimed, after_url: str, limit: int) -> list[KnownPage]:
         return []
 
+    async def own_records(
+        self, job: Claimed, collection: str, after_key: str, limit: int
+    ) -> list[tuple[str, Any]]:
+        return []
+
     async def cursors(self, job: Claimed) -> dict[str, Any]:
         """Where the source has come to; nowhere, in a dry run that begins at the beginning."""
         if not self._has_cursors:

@@ -112,6 +112,19 @@ class StepServices:
     async def pages_after(self, job: Claimed, after_url: str, limit: int) -> list[KnownPage]:
         return await self._ask(lambda: self._store.pages.after(job.source_id, after_url, limit))
 
+    async def own_records(
+        self, job: Claimed, collection: str, after_key: str, limit: int
+    ) -> list[tuple[str, Any]]:
+        """Keys and data of the records that the job's source wrote last."""
+
+        def read() -> list[tuple[str, Any]]:
+            found = self._store.records.each(
+                collection, source_id=job.source_id, after_key=after_key, limit=limit
+            )
+            return [(row.key, row.data) for row in found]
+
+        return await self._ask(read)
+
     async def backlog(self, job: Claimed) -> tuple[int, int]:
         return await self._ask(lambda: self._store.runs.backlog(job.run_id, job.stage))
 
