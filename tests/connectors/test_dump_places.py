@@ -20,7 +20,7 @@ from penstock.connectors.dump import downloads, parts, remote
 from penstock.connectors.dump.parts import Position
 from penstock.connectors.dump.rows import rows_of
 from penstock.http.network import AiohttpNetwork, Network, RawResponse, Request
-from penstock.testing import ScriptedNetwork, VirtualClock, answer
+from penstock.testing import VirtualClock, answer
 from penstock.testing.connectors import ConnectorSuite, Trial
 from tests.connectors.test_dump import (
     Filed,
@@ -251,7 +251,7 @@ class ServedFile(ServedPlace):
         self.file = folder / f"served-{name}"
 
     def keys(self) -> dict[str, Any]:
-        return {"path": self.URL}
+        return {"path": self.URL, **({"encoding": "utf-16"} if "utf-16" in self.URL else {})}
 
 
 def zip_file(file: Path) -> None:
@@ -260,9 +260,18 @@ def zip_file(file: Path) -> None:
         archive.writestr("b.jsonl", '{"id": 1}\n' * 20)
 
 
+def wide_file(file: Path) -> None:
+    file.write_bytes(("id\n" + "".join(f"é {n}\n" for n in range(90))).encode("utf-16"))
+
+
 @pytest.mark.parametrize(
     ("name", "write", "count"),
-    [("t.parquet", parquet_file, 50), ("t.sqlite", sqlite_file, 70), ("t.zip", zip_file, 50)],
+    [
+        ("t.parquet", parquet_file, 50),
+        ("t.sqlite", sqlite_file, 70),
+        ("t.zip", zip_file, 50),
+        ("t.utf-16.csv", wide_file, 90),
+    ],
 )
 def test_formats_that_are_read_here_and_there_are_downloaded_while_they_are_read(
     name: str,

@@ -29,8 +29,8 @@ class DumpKeys(ConnectorKeys, frozen=True, kw_only=True):
     path: Annotated[
         str,
         about(
-            "the file, relative to penstock.yaml, a pattern such as `./dumps/*.csv.gz`, the address of a file "
-            "on a server, or an object or pattern in a bucket: `s3://BUCKET/dumps/*.csv.gz`, `gs://…`, `az://…`"
+            "the file, relative to penstock.yaml, a pattern such as `./dumps/*.csv.gz`, the address of a "
+            "file on a server, or an object or pattern in a bucket: `s3://BUCKET/dumps/*.csv.gz`, `gs://…`, `az://…`"
         ),
     ]
     key: Annotated[

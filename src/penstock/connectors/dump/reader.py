@@ -195,7 +195,9 @@ class Reader:
         """Plain text, of which nothing has to be read twice."""
         kind = self._keys.format or format_of(name)
         has_to_be_swept = chain.is_known and bool(self._keys.key)
-        return kind in TEXTS and not compression_of(name) and not has_to_be_swept
+        is_wide = (self._keys.encoding or "").lower().startswith(("utf-16", "utf_16", "utf16"))
+        is_plain = kind in TEXTS and not compression_of(name)
+        return is_plain and not is_wide and not has_to_be_swept
 
     def _remote(self, name: str) -> RemotePlace:
         return BucketObject(name) if is_bucket(name) else Address(self._keys.path)

@@ -140,7 +140,9 @@ class Block(msgspec.Struct, frozen=True):
     def _dialect(self, body: bytes) -> tuple[str, str]:
         encoding = self.encoding or sniffed(body[:65_536])
         if encoding == "utf-16":
-            raise BadData("text in UTF-16 can't be read by ranges: download it, and name its path")
+            raise BadData(
+                "text in UTF-16 can't be read by ranges: `encoding: utf-16` has it downloaded first"
+            )
         is_tabbed = self.name.lower().endswith(".tsv")
         return self.delimiter or ("\t" if is_tabbed else sniffed_delimiter(body)), encoding
 
