@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from penstock.connectors.feed import entries
 from penstock.connectors.feed.entries import read_entries
 from penstock.jobs.failures import BadData
 from penstock.testing import RawResponse, Request, answer
@@ -238,3 +240,39 @@ def test_hostile_feeds_take_time_in_proportion_to_their_length(name: str) -> Non
 
     small, large = growth(lambda: read(1), lambda: read(4), rounds=3)
     assert large < 12 * small + 0.02
+
+
+def rss(count: int) -> bytes:
+    items = "".join(f"<item><guid>{n}</guid><title>t</title></item>" for n in range(count))
+    return f'<rss version="2.0"><channel>{items}</channel></rss>'.encode()
+
+
+@pytest.mark.parametrize("form", ["rss", "broken rss", "json"])
+def test_a_feed_with_too_many_entries_says_how_many_are_left_out(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "MOST_ENTRIES", 10)
+    items = [{"id": str(n), "url": f"{SITE}/{n}"} for n in range(13)]
+    body = {
+        "rss": rss(13),
+        "broken rss": rss(13).replace(b"<title>t</title>", b"<title><b>t</title>", 1),
+        "json": json.dumps(
+            {"version": "https://jsonfeed.org/version/1.1", "items": items}
+        ).encode(),
+    }[form]
+    found = read_entries(body, SITE)
+    assert (len(found.entries), found.cut) == (10, 3)
+
+
+def test_what_is_cut_of_a_feed_is_an_outcome_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "MOST_ENTRIES", 2)
+    trial = trial_of(tmp_path)
+    for name in ("a", "b", "c"):
+        trial.place.put(name, "text")
+    run = trial.run()
+    with trial.project() as project:
+        [reject] = project.rejects.each()
+    assert (run.state, run.rejected, reject.code) == ("completed", 1, "feed_cut")
+    assert reject.reason.endswith("1 after the first 2 are not read")

@@ -141,7 +141,7 @@ class Block(msgspec.Struct, frozen=True):
         encoding = self.encoding or sniffed(body[:65_536])
         if encoding == "utf-16":
             raise BadData(
-                "text in UTF-16 can't be read by ranges: `encoding: utf-16` has it downloaded first"
+                "text in UTF-16 can't be read by ranges: `encoding: utf-16` has it downloaded"
             )
         is_tabbed = self.name.lower().endswith(".tsv")
         return self.delimiter or ("\t" if is_tabbed else sniffed_delimiter(body)), encoding

@@ -78,6 +78,12 @@ class Feed(Connector[FeedKeys]):
         found = await ctx.in_thread(lambda: read_entries(response.body, response.url))
         if found.broken:
             ctx.note(f"{count(found.broken, 'entry', 'entries')} of the feed can't be read")
+        if found.cut:
+            ctx.reject(
+                f"the feed has {len(found.entries) + found.cut:,} entries: {found.cut:,} after the first "
+                f"{len(found.entries):,} are not read",
+                code="feed_cut",
+            )
         for entry in found.entries:
             if self.settings.full_text and entry.url:
                 plain = msgspec.to_builtins(entry)

@@ -60,10 +60,14 @@ class Entry(msgspec.Struct, kw_only=True):
 
 
 class Entries(msgspec.Struct, kw_only=True):
-    """The entries of a feed, how many could not be read, and how long it says that it stays as it is."""
+    """The entries of a feed, how many could not be read, and how long it says that it stays as it is.
+
+    `cut`: how many there are after the first MOST_ENTRIES, which are not read.
+    """
 
     entries: list[Entry]
     broken: int = 0
+    cut: int = 0
     ttl_s: float | None = None
 
 
@@ -78,13 +82,14 @@ def read_entries(body: bytes, base: str) -> Entries:
         what = "an HTML page" if is_page else "neither RSS, Atom nor JSON Feed"
         raise BadData(f"this is {what}, not a feed", cause="no feed")
     try:
-        rows, broken = list(_rows(body)), 0
+        rows, broken, cut = list(_rows(body)), 0, 0
     except BadXml:
-        rows, broken = _mended(body)
+        rows, broken, cut = _mended(body)
     if broken and not rows:
         raise BadData("none of its entries can be read", cause="no feed")
     found = [_entry(row, base) for row in rows[:MOST_ENTRIES]]
-    return Entries(entries=found, broken=broken, ttl_s=_ttl_s(body))
+    cut = max(cut, len(rows) - MOST_ENTRIES)
+    return Entries(entries=found, broken=broken, cut=cut, ttl_s=_ttl_s(body))
 
 
 def _rows(body: bytes) -> Iterator[Row]:
@@ -92,19 +97,20 @@ def _rows(body: bytes) -> Iterator[Row]:
         yield from rows
 
 
-def _mended(body: bytes) -> tuple[list[Row], int]:
+def _mended(body: bytes) -> tuple[list[Row], int, int]:
     text = mended_text(body)
     try:
-        return list(_rows(text.encode())), 0
+        return list(_rows(text.encode())), 0, 0
     except BadXml:
         pass
     rows: list[Row] = []
     broken = 0
-    for block in _blocks(text):
+    starts = [found.start() for found in _BLOCK.finditer(text)]
+    for block in _blocks(text, starts[:MOST_ENTRIES]):
         found = _row(block) or _row(_MARKED_UP.sub(_as_text, block))
         rows += found
         broken += not found
-    return rows, broken
+    return rows, broken, max(0, len(starts) - MOST_ENTRIES)
 
 
 def _row(block: str) -> list[Row]:
@@ -144,9 +150,8 @@ def _entity(found: re.Match[str]) -> str:
     return found[0] if known == found[0] else html.escape(known, quote=False)
 
 
-def _blocks(text: str) -> Iterator[str]:
+def _blocks(text: str, starts: list[int]) -> Iterator[str]:
     """Each entry as it is written; one that nobody closed ends where the next begins."""
-    starts = [found.start() for found in _BLOCK.finditer(text)][:MOST_ENTRIES]
     for at, after in pairwise([*starts, len(text)]):
         block = text[at:after]
         end = _END.search(block)
@@ -267,7 +272,8 @@ def _json_feed(body: bytes, base: str) -> Entries:
         raise BadData("this is JSON, not a JSON Feed: it has no items", cause="no feed")
     items = [each for each in feed["items"] if isinstance(each, dict)]
     found = [_json_entry(each, base) for each in items[:MOST_ENTRIES]]
-    return Entries(entries=found, broken=len(feed["items"]) - len(items))
+    cut = max(0, len(items) - MOST_ENTRIES)
+    return Entries(entries=found, broken=len(feed["items"]) - len(items), cut=cut)
 
 
 def _json_entry(item: dict[str, Any], base: str) -> Entry:
