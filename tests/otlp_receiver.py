@@ -21,6 +21,7 @@ class Span:
     parent_id: str
     kind: int
     status: int
+    message: str
     started_ns: int
     ended_ns: int
     links: tuple[str, ...]
@@ -60,6 +61,7 @@ def _span(each: Any, resource: dict[str, Any]) -> Span:
         parent_id=each.parent_span_id.hex(),
         kind=each.kind,
         status=each.status.code,
+        message=each.status.message,
         started_ns=each.start_time_unix_nano,
         ended_ns=each.end_time_unix_nano,
         links=tuple(link.span_id.hex() for link in each.links),

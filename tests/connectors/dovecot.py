@@ -48,8 +48,10 @@ passdb {{
   deny = yes
   args = username_format=%u {folder}/denied
 }}
+{oauth}
 passdb {{
   driver = static
+  mechanisms = plain login
   args = password={password}
 }}
 userdb {{
@@ -86,6 +88,21 @@ service imap {{
   service_count = 200
   process_limit = 100
 }}
+"""
+# Tokens are looked up at a server of the test's own.
+OAUTH = """\
+passdb {{
+  driver = oauth2
+  mechanisms = xoauth2
+  args = {folder}/oauth2.conf
+}}
+"""
+LOOKUP = """\
+introspection_mode = post
+introspection_url = {url}
+username_attribute = username
+active_attribute = active
+active_value = true
 """
 CERTIFICATE = Path(__file__).parents[1] / "unit" / "localhost_test.pem"
 
@@ -131,16 +148,19 @@ class Dovecot:
 
 
 @contextmanager
-def running(capability: str = "", ssl: str = "no") -> Iterator[Dovecot]:
-    """In a folder that the server's own users may enter, as those of pytest are not."""
+def running(capability: str = "", ssl: str = "no", introspection: str = "") -> Iterator[Dovecot]:
+    """In a folder that the server's own users may enter, as those of pytest are not.
+
+    With the URL of an `introspection` server, it takes tokens (XOAUTH2), too.
+    """
     with tempfile.TemporaryDirectory(prefix="dovecot-") as folder:
         Path(folder).chmod(0o755)
-        with _running(Path(folder), capability, ssl) as server:
+        with _running(Path(folder), capability, ssl, introspection) as server:
             yield server
 
 
 @contextmanager
-def _running(folder: Path, capability: str, ssl: str) -> Iterator[Dovecot]:
+def _running(folder: Path, capability: str, ssl: str, introspection: str) -> Iterator[Dovecot]:
     program = needed("dovecot")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -156,7 +176,8 @@ def _running(folder: Path, capability: str, ssl: str) -> Iterator[Dovecot]:
         port=port,
         ssl=ssl,
         certificate=CERTIFICATE,
-        mechanisms="",
+        mechanisms="xoauth2" if introspection else "",
+        oauth=OAUTH.format(folder=folder) if introspection else "",
         password=PASSWORD,
         capability=capability,
         inner=inner,
@@ -164,6 +185,7 @@ def _running(folder: Path, capability: str, ssl: str) -> Iterator[Dovecot]:
         login=login,
     )
     (folder / "dovecot.conf").write_text(configuration)
+    (folder / "oauth2.conf").write_text(LOOKUP.format(url=introspection))
     command = [str(program), "-F", "-c", str(folder / "dovecot.conf")]
     with (folder / "output").open("wb") as output:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)

@@ -310,7 +310,11 @@ def test_a_download_goes_on_where_it_was_when_the_worker_died(
         return page(request)
 
     place.page = watched  # type: ignore[method-assign]
+    modes = set[int]()
+    folder = tmp_path / ".penstock" / "downloads"
+    place.on_read = lambda: modes.update(each.stat().st_mode & 0o777 for each in folder.glob("*"))
     assert Trial(tmp_path, place).run(dies_at=5).state == "completed"
+    assert (folder.stat().st_mode & 0o777, modes) == (0o700, {0o600})
     starts = [int(each[6:].partition("-")[0]) for each in ranges[1:]]
     # What the dead worker had is on the disk, whether or not it was told to anybody.
     assert starts == list(range(0, place.file.stat().st_size, 1_000))

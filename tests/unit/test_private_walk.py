@@ -16,6 +16,8 @@ from penstock.app.views.rejects import RejectFilter
 from penstock.cli import main
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 from penstock.web.dashboard.routes import ROUTES
+from tests.journeys.rig import counting_site
+from tests.otlp_receiver import collecting
 from tests.unit.test_web import Site, visit
 
 # Stands in every key, address, text, error, log line, cursor, note and record of the private source.
@@ -245,3 +247,31 @@ def test_open_sources_are_shown_beside_a_private_one(project: Project) -> None:
         project.quarantine.list(EntryFilter(source="open")).items[0],
     )
     assert [type(each).__name__ for each in views if "Postcard" not in repr(each)] == []
+
+
+def test_traces_have_hashes_and_no_texts_of_a_private_source(tmp_path: Path) -> None:
+    name = f"traced_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(PIPELINE)
+    usual = {"pipeline": f"{name}:notes", "fetch": {"robots": False, "allow_private": True}}
+    with counting_site() as site, collecting() as collector:
+        params = {"word": CONTENT, "url": f"{site.url}/{CONTENT}"}
+        sources = {
+            "diary": {**usual, "private": True, "params": params},
+            "open": {**usual, "params": params},
+        }
+        written = {"tracing": {"endpoint": collector.url}, "sources": sources}
+        (tmp_path / "penstock.yaml").write_text(json.dumps(written))
+        with Project.load(tmp_path) as made:
+            made.runs.perform("diary")
+            made.runs.perform("open")
+        traced = {
+            source: [
+                span for span in collector.spans if span.attributes.get("penstock.source") == source
+            ]
+            for source in sources
+        }
+        fetches = collector.named("fetch ")
+    assert {span.name.partition(" ")[0] for span in traced["diary"]} == {"run", "job", "attempt"}
+    assert [span for span in traced["diary"] if shows(repr(span))] == []
+    assert [span for span in traced["open"] if shows(repr(span))] != []
+    assert sorted(shows(repr(span)) for span in fetches) == [False, True]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.connectors.dump.remote import LARGEST_BLOCK, RemoteFile, block_of, headers_of
 from penstock.jobs.failures import Transient
+from penstock.private_files import FOLDER_MODE, open_private, put_in_place, touch_private
 
 if TYPE_CHECKING:
     from penstock.connectors.dump.places import RemotePlace
@@ -50,7 +51,7 @@ class Download:
     def make_empty(self) -> None:
         """There is nothing to bring."""
         self._begin()
-        self.file.touch()
+        touch_private(self.file)
 
     def remove(self) -> None:
         for each in (self.file, self._begun):
@@ -58,7 +59,7 @@ class Download:
 
     def _begin(self) -> int:
         """How much is there; what was downloaded of other states is deleted."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         for old in self._folder.glob(f"{self._mark}-*"):
             if old not in (self.file, self._begun):
                 old.unlink(missing_ok=True)
@@ -66,9 +67,10 @@ class Download:
 
     def _write(self, at: int, body: bytes) -> int:
         try:
-            with self._begun.open("r+b" if at else "wb") as file:
+            with os.fdopen(open_private(self._begun), "r+b") as file:
                 file.seek(at)
                 file.write(body)
+                file.truncate()
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
@@ -81,6 +83,4 @@ class Download:
         """Durable before it counts as whole."""
         if not self._begun.exists() or self._begun.stat().st_size < self._found.size:
             return
-        with self._begun.open("rb") as file:
-            os.fsync(file.fileno())
-        self._begun.replace(self.file)
+        put_in_place(self._begun, self.file)

@@ -63,7 +63,8 @@ class RunTraces:
 
         settings = self._project.settings
         about = {"host.name": host_name()}
-        return SpanMaker(settings.project, about, masker_for(settings.secrets))
+        masker = masker_for(settings.secrets)
+        return SpanMaker(settings.project, about, masker, settings.private_sources)
 
     def _spans(self, ended: list[Ended]) -> Iterator[ReadableSpan]:
         return (self._maker.of_run(*each) for each in ended)

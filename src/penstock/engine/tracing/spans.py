@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from opentelemetry.sdk.resources import Resource
@@ -15,6 +15,7 @@ from penstock.http.failures import safe_url
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
 from penstock.jobs.trace_context import RunTrace
+from penstock.private_words import hashed
 from penstock.settings.secrets import Masker
 from penstock.store.rows import RunRow
 from penstock.version import __version__
@@ -31,12 +32,22 @@ def context(trace_id: int, span_id: int, *, is_remote: bool = True) -> SpanConte
 
 
 class SpanMaker:
-    """Makes the spans of one process; text is masked here, on its way out."""
+    """Makes the spans of one process; text is masked here, on its way out.
 
-    def __init__(self, project: str, process: Mapping[str, Value], masker: Masker) -> None:
+    Of private sources, keys and addresses are the hashes that the journal has, and texts are left out.
+    """
+
+    def __init__(
+        self,
+        project: str,
+        process: Mapping[str, Value],
+        masker: Masker,
+        private: Container[str] = (),
+    ) -> None:
         about = {"service.name": project, "service.version": __version__, **process}
         self._resource = Resource.create(about)
         self._masker = masker
+        self._private = private
 
     def of_run(self, row: RunRow, trace: RunTrace, raised_by: RunTrace | None) -> ReadableSpan:
         """From when the run was created to when it ended."""
@@ -62,7 +73,9 @@ class SpanMaker:
             (row.created_at, row.finished_at or row.created_at),
             attributes,
             links=[Link(context(each.trace_id, each.span_id)) for each in links],
-            error="" if row.state in _GOOD_RUNS else (row.end_reason or str(row.state)),
+            error=""
+            if row.state in _GOOD_RUNS
+            else self._error(row.source, row.end_reason, row.state),
         )
 
     def of_attempt(
@@ -84,14 +97,15 @@ class SpanMaker:
             "penstock.fetches.left_out": note.left_out,
         }
         spent = (note.began_at, note.ended_at)
-        error = "" if note.state in _GOOD_JOBS else (note.error or note.state)
+        is_good = note.state in _GOOD_JOBS
+        error = "" if is_good else self._error(note.source, note.error, note.state)
         of_attempt, of_job = trace.attempt(job.id, job.attempt), trace.job(job.id)
         yield self._span(
             f"attempt {job.stage}", trace, of_attempt, of_job, spent, about | own, error=error
         )
         if note.ends_job:
             key: dict[str, Value] = {
-                "penstock.job.key": self._text(job.key),
+                "penstock.job.key": self._place(note.source, job.key),
                 "penstock.job.state": note.state,
             }
             links = [] if parent_job is None else [trace.job(parent_job)]
@@ -112,7 +126,7 @@ class SpanMaker:
         job = note.job
         attributes: dict[str, Value] = {
             "http.request.method": "GET",
-            "url.full": self._text(safe_url(fetch.url)),
+            "url.full": self._place(note.source, safe_url(fetch.url)),
             "server.address": _host(fetch.url),
             "penstock.from_snapshot": fetch.is_from_snapshot,
         }
@@ -161,6 +175,12 @@ class SpanMaker:
             end_time=_nanoseconds(max(began_at, ended_at)),
             instrumentation_scope=SCOPE,
         )
+
+    def _place(self, source: str, place: str) -> str:
+        return hashed(place, source) if source in self._private else self._text(place)
+
+    def _error(self, source: str, error: str | None, state: str) -> str:
+        return str(state) if source in self._private else (error or str(state))
 
     def _text(self, text: str) -> str:
         return self._masker.mask_and_cut(text, LONGEST)

@@ -48,7 +48,8 @@ class WorkerTraces:
 
         process = {"service.instance.id": self._worker, "host.name": host_name()}
         settings = self._project.settings
-        return SpanMaker(settings.project, process, masker_for(settings.secrets))
+        masker = masker_for(settings.secrets)
+        return SpanMaker(settings.project, process, masker, settings.private_sources)
 
     def _spans(self, notes: list[AttemptNote]) -> Iterator[ReadableSpan]:
         if self._store is None:
