@@ -113,7 +113,7 @@ class BucketNetwork(AiohttpNetwork):
 class BucketPlace(RowsPlace):
     """The same file in a bucket of a real S3 server."""
 
-    wire: ClassVar[Wire]
+    wire: Wire
     bucket: ClassVar[str]
     name = "rows.jsonl"
 
@@ -247,7 +247,7 @@ class ServedFile(ServedPlace):
 
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(folder)
-        self.URL = f"https://files.example/{name}"  # type: ignore[misc]
+        self.URL = f"https://files.example/{name}"
         self.file = folder / f"served-{name}"
 
     def keys(self) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_messages_pages_views_and_commands_of_an_alert_show_no_content_of_a_priv
         config.write_text(json.dumps(json.loads(config.read_text()) | {"alerts": [route(slack)]}))
         [alert] = broken.look()
         broken.deliver()
-        told = "\n".join(body if isinstance(body, str) else body.decode() for _, body in slack.seen)
+        told = "\n".join(body.decode() for _, body in slack.seen)
     assert "[high] shop.example: " in told
     if shows(told):
         leaks.append(f"the message: {around(told)}")

@@ -155,6 +155,8 @@ class Connector(ABC, Generic[K]):
     takes_windows: ClassVar[bool] = False
     has_stream: ClassVar[bool] = False
     settles: ClassVar[bool] = False
+    # Whether its stream has no documents: it raises signals that say when the source is worth a run.
+    hints: ClassVar[bool] = False
 
     # How its jobs are performed: retry class, kinds of errors, resources of one job, how many at once.
     retry: ClassVar[str] = "fast"

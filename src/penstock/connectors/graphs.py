@@ -54,7 +54,8 @@ def graph_of(source: SourceSettings, root: Path, where: str) -> Graph:
         hint = error.hint or 'a step that gets what the connector reads says after="read"'
         raise PipelineError(f"{where}: {error.message}", hint) from error
     made = _made(source.connector, source.key, str(root), _encode(source.options))
-    return _bounded(graph if own is None else _heard(graph), *made.bounds())
+    is_heard = own is None or made.hints
+    return _bounded(graph if is_heard else _heard(graph), *made.bounds())
 
 
 def connected(name: str, own: Pipeline | None) -> Pipeline:

@@ -40,6 +40,8 @@ class Imap(Connector[ImapKeys]):
     modules = ("imapclient",)
     deletions = "absent"
     finds_renames = True
+    has_stream = True
+    hints = True
     retry = "conservative"
     # Those that wait together get their messages with one FETCH. There are several times as many, so that the
     # server looks for the next ones while these are stored and read.
@@ -47,7 +49,7 @@ class Imap(Connector[ImapKeys]):
 
     def __init__(self, settings: ImapKeys, place: Place) -> None:
         super().__init__(settings, place)
-        self._connections = Connections(self._opened, settings.host, settings.the_port)
+        self._connections = Connections(self.opened, settings.host, settings.the_port)
         self._tokens = Tokens(settings)
         self._maildir: Maildir | None = None
         if settings.mailbox:
@@ -63,7 +65,7 @@ class Imap(Connector[ImapKeys]):
         session = await self._connections.session(ctx)
         is_well = False
         try:
-            folders = await self._asked(ctx, session, session.folders)
+            folders = await self.asked(ctx, session, session.folders)
             for folder in wanted_folders(folders, self.settings.folders, self.settings.exclude):
                 listing = FolderListing(ctx, self._connections, session, folder, self.settings)
                 async for each in listing.walk(self.place.source, cursors):
@@ -94,6 +96,18 @@ class Imap(Connector[ImapKeys]):
 
             yield made() if len(response.body) <= SMALL else await ctx.in_thread(made)
 
+    async def listen(self, ctx: Context) -> AsyncIterator[Document]:
+        """Hints, and no documents."""
+        if self._maildir is not None:
+            raise Permanent(
+                "a Maildir gives no hints: run the source by a schedule", cause="no IDLE"
+            )
+        from penstock.connectors.imap.hints import Hints
+
+        await Hints(self, ctx).follow()
+        for nothing in tuple[Document]():
+            yield nothing
+
     async def digest(self, ctx: Context, item: Item) -> str:
         from hashlib import sha256
 
@@ -120,10 +134,10 @@ class Imap(Connector[ImapKeys]):
         body = found.get(b"BODY[]") or b""
         return Captured(body, headers_of(flags, moment(found.get(b"INTERNALDATE"))))
 
-    async def _asked(self, ctx: Context, session: Session, work: Any) -> Any:
+    async def asked(self, ctx: Context, session: Session, work: Any) -> Any:
         return await self._connections.ask(ctx, session, work, 1_000_000)
 
-    async def _opened(self, ctx: Context) -> Session:
+    async def opened(self, ctx: Context) -> Session:
         """A connection that is logged in."""
         from penstock.connectors.imap.session import Session
 
@@ -137,14 +151,14 @@ class Imap(Connector[ImapKeys]):
                 raise Permanent(
                     f"{keys.host} is a public server: with tls: none, all could read the password"
                 )
-            await self._asked(ctx, session, session.greet)
+            await self.asked(ctx, session, session.greet)
             if keys.tls == "starttls":
-                await self._asked(ctx, session, lambda: session.begin_tls(door.tls_context()))
+                await self.asked(ctx, session, lambda: session.begin_tls(door.tls_context()))
             if keys.oauth is not None:
                 work = lambda: session.login_with_token(keys.user, token)  # noqa: E731
             else:
                 work = lambda: session.login(keys.user, keys.password)  # noqa: E731
-            await self._asked(ctx, session, work)
+            await self.asked(ctx, session, work)
         except BaseException:
             session.close()
             raise

@@ -7,6 +7,7 @@ answer is larger than what the caller allows for it, whatever the server says.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -132,6 +133,9 @@ class Session:
 
     def status(self, raw: bytes) -> FolderState:
         """The state of a folder, without opening it."""
+        if raw == self.folder:
+            # Of the folder that it has open, a server answers what it has told before.
+            return self.examine(raw)
         wanted = ["UIDVALIDITY", "UIDNEXT", "MESSAGES"]
         if b"CONDSTORE" in self._told(self._client.capabilities):
             wanted.append("HIGHESTMODSEQ")
@@ -165,6 +169,35 @@ class Session:
         """Whole messages by UID, with flags and date. None of them is marked as read."""
         named = ",".join(map(str, uids))
         return self._fetched(named, "(BODY.PEEK[] FLAGS INTERNALDATE)", allowed)
+
+    @property
+    def can_idle(self) -> bool:
+        return b"IDLE" in self._told(self._client.capabilities)
+
+    def begin_idle(self, raw: bytes) -> None:
+        """Have the server say what changes in a folder, until `end_idle`."""
+        self.examine(raw)
+        self._told(self._client.idle)
+
+    def news(self, timeout_s: float) -> list[bytes]:
+        """What has changed, by the server's words (EXISTS, EXPUNGE …), as soon as there is something.
+
+        Empty when the time is over; ConnectionResetError if nothing will come any more.
+        """
+        began, waits_s = time.monotonic(), self._opened.gettimeout()
+        try:
+            found = self._told(lambda: self._client.idle_check(timeout_s))
+        finally:
+            self._opened.settimeout(waits_s)
+        words = [part for each in found for part in each if isinstance(part, bytes)]
+        # At the end of a connection there is always something to read, and it is nothing.
+        is_cut = not found and time.monotonic() - began < timeout_s / 2
+        if is_cut or b"BYE" in words:
+            raise ConnectionResetError("the server closed the connection")
+        return words
+
+    def end_idle(self) -> None:
+        self._told(self._client.idle_done)
 
     def close(self) -> None:
         """Without a word: whatever state the connection is in."""
