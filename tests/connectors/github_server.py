@@ -35,6 +35,7 @@ class Repository:
     issues: dict[int, Row] = field(default_factory=dict)
     comments: dict[int, Row] = field(default_factory=dict)
     review_comments: dict[int, Row] = field(default_factory=dict)
+    reviews: dict[int, list[Row]] = field(default_factory=dict)
     releases: list[Row] = field(default_factory=list)
     # The newest first, by the branch.
     commits: list[Row] = field(default_factory=list)
@@ -95,6 +96,26 @@ class GitHubServer:
             **({"title": title, "body": body} | about),
         }
         return repository.issues[number]
+
+    def review(self, name: str, number: int, state: str, body: str) -> Row:
+        """A review, which updates its pull request."""
+        repository, moment = self.repositories[name], self.tick()
+        rows = repository.reviews.setdefault(number, [])
+        rows.append(
+            {
+                "id": 70_000 + 1_000 * number + len(rows),
+                "node_id": "PRR_x",
+                "user": {"login": "hubot", "id": 2, "type": "User"},
+                "body": body,
+                "state": state,
+                "html_url": f"https://github.example/{name}/pull/{number}#review",
+                "commit_id": git_name("commit", body.encode()),
+                "submitted_at": moment,
+                "author_association": "MEMBER",
+            }
+        )
+        repository.issues[number]["updated_at"] = moment
+        return rows[-1]
 
     def commit(self, name: str, message: str, parents: list[str] | None = None) -> str:
         """On top of the branch."""
@@ -170,6 +191,10 @@ class GitHubServer:
                 return self._updated(where, of.comments, query)
             case ["pulls", "comments"]:
                 return self._updated(where, of.review_comments, query)
+            case ["pulls", number, "reviews"]:
+                if int(number) not in of.issues:
+                    return self._json({"message": "Not Found"}, 404)
+                return self._paged(where, of.reviews.get(int(number), []), query)
             case ["releases"]:
                 return self._paged(where, of.releases, query)
             case ["commits"]:

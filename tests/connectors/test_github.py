@@ -790,3 +790,43 @@ def test_over_real_sockets_the_command_reads_the_api_and_a_git_server(tmp_path: 
             assert made.returncode == 0, made.stderr
             with Project.load(tmp_path) as project:
                 assert len(list(project.records(name))) == number
+
+
+def test_reviews_are_read_of_pull_requests_that_were_updated_and_of_no_other(
+    tmp_path: Path,
+) -> None:
+    trial, server = trial_of(tmp_path, read=["pulls", "reviews"])
+    for number in (1, 2):
+        server.issue(MILL, number, f"pull {number}", "body", pull_request={"merged_at": None})
+    server.issue(MILL, 3, "an issue", "body")
+    for number in range(150):
+        server.review(MILL, 1, "COMMENTED", f"remark {number}")
+    first = server.review(MILL, 2, "CHANGES_REQUESTED", "no *wheel*")
+    assert trial.run().state == "completed"
+    found = {key: each for key, each in trial.documents().items() if each["kind"] == "review"}
+    assert len(found) == 151
+    document = found[f"{MILL}/reviews/{first['id']}"]
+    assert document["text"] == "no *wheel*"
+    assert {"number": 2, "state": "changes_requested", "author": "hubot"}.items() <= document[
+        "meta"
+    ].items()
+
+    server.asked.clear()
+    second = server.review(MILL, 2, "APPROVED", "good")
+    trial.run()
+    assert f"{MILL}/reviews/{second['id']}" in trial.documents()
+    assert sum("/reviews" in each for each in server.asked) == 1
+    server.asked.clear()
+    trial.run()
+    assert not any("/reviews" in each for each in server.asked)
+
+    run = trial.run("full")
+    trial.place.take_away()
+    assert run.state == "completed"
+    assert not any(data.get("deleted") for data, _ in trial.records().values())
+    with trial.project() as project:
+        replay = project.replays.start(run.id)
+        trial.work(project)
+        assert project.require_run(replay.run.id).state == "completed"
+        totals = project.replays.diff(replay.run.id).totals
+        assert (totals.added, totals.changed, totals.removed) == (0, 0, 0)

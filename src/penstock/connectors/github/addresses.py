@@ -31,6 +31,13 @@ class Part(msgspec.Struct, frozen=True):
         about = {"kind": kind, "row": plain}
         return Item(key, prefix_of(self.source) + key, fingerprint_of(_encode(plain)), about)
 
+    def reviews(self, repository: str, number: int, updated_at: str) -> Item:
+        """All reviews of a pull request, which are asked for again when it was updated."""
+        key = f"{self.name}/{number}"
+        about = {"kind": "reviews", "repository": repository, "number": number}
+        mark = fingerprint_of(updated_at.encode())
+        return Item(key, prefix_of(self.source) + key, mark, about)
+
     def file(self, path: str, blob: str, repository: str) -> Item:
         """A file of a tree: with the same blob it has the same content, under whatever name."""
         key = f"{self.name}/{paths.key_of(path)}" if self.name else paths.key_of(path)

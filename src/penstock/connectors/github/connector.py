@@ -22,14 +22,14 @@ from penstock.connectors.contract import (
 )
 from penstock.connectors.files.documents import document_of_file
 from penstock.connectors.formats.kinds import content_type_of
-from penstock.connectors.github.addresses import Part, prefix_of
+from penstock.connectors.github.addresses import Part, fingerprint_of, prefix_of
 from penstock.connectors.github.git import GitRepository, LocalRepository, RemoteRepository
 from penstock.connectors.github.keys import GitHubKeys, is_http
 from penstock.connectors.github.listings import Walk
 from penstock.connectors.github.recognition import recognised
 from penstock.connectors.github.repositories import repositories
-from penstock.connectors.github.rest import Api, nothing_there
-from penstock.connectors.github.rows import Repository, document_of
+from penstock.connectors.github.rest import PER_PAGE, Api, nothing_there
+from penstock.connectors.github.rows import Repository, Review, document_of
 from penstock.connectors.github.trees import Chosen, listed_entries
 from penstock.connectors.listing import KNOWN_BATCH, knowledge_of
 from penstock.http.failures import FetchError
@@ -144,9 +144,10 @@ class GitHub(Connector[GitHubKeys]):
     def _listings(self, walk: Walk) -> list[tuple[str, Any]]:
         wanted = set(self.settings.read)
         kinds = {"issues": "issue", "pulls": "pull"}
+        has_reviews = "reviews" in wanted
         chosen = frozenset(kinds[each] for each in wanted & kinds.keys())
         found = [
-            (bool(chosen), "issues", walk.issues(chosen)),
+            (bool(chosen) or has_reviews, "issues", walk.issues(chosen, with_reviews=has_reviews)),
             ("comments" in wanted, "comments", walk.comments("issues", "comment")),
             ("comments" in wanted, "review-comments", walk.comments("pulls", "review-comment")),
             ("releases" in wanted, "releases", walk.releases()),
@@ -176,7 +177,30 @@ class GitHub(Connector[GitHubKeys]):
         if kind == "file":
             yield await self._file(ctx, item)
             return
+        if kind == "reviews":
+            async for document in self._reviews(ctx, item):
+                yield document
+            return
         yield await self._row(ctx, item, kind)
+
+    async def _reviews(self, ctx: Context, item: Item) -> AsyncIterator[Document]:
+        repository, number = item.about["repository"], item.about["number"]
+        api = Api(ctx, self.settings.api)
+
+        async def bring() -> Captured:
+            url = api.at(f"repos/{repository}/pulls/{number}/reviews", per_page=PER_PAGE)
+            try:
+                return Captured(_encode([row async for row in api.rows(url, list[Review])]))
+            except FetchError as error:
+                if error.status == 404:
+                    raise Skip(f"{repository} has no pull request {number} any more") from None
+                raise
+
+        response = await ctx.capture(item.address, bring, "application/json", counted=False)
+        prefix = item.key.rpartition("/reviews of/")[0]
+        for row in msgspec.json.decode(response.body, type=list[Review]):
+            body = _encode(msgspec.structs.replace(row, number=number))
+            yield document_of("review", f"{prefix}/reviews/{row.id}", body, fingerprint_of(body))
 
     async def _row(self, ctx: Context, item: Item, kind: str) -> Document:
         async def bring() -> Captured:

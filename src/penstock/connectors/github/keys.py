@@ -17,8 +17,9 @@ from penstock.settings.kinds import Size, read_names, text_schema, texts_schema
 from penstock.settings.section import Section, read_text
 
 API = "https://api.github.com"
-PARTS = ("issues", "pulls", "comments", "releases", "commits", "files")
-USUAL_PARTS = PARTS[:-1]
+# Files and reviews cost a request for each file and for each pull request.
+USUAL_PARTS = ("issues", "pulls", "comments", "releases", "commits")
+PARTS = (*USUAL_PARTS, "reviews", "files")
 HTTP = ("http://", "https://")
 _OWNER = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 _NAME = r"[A-Za-z0-9._-]{1,100}"

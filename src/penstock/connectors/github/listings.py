@@ -52,14 +52,16 @@ class Walk:
     def part(self, name: str) -> Part:
         return Part(self.source, f"{self.name}/{name}")
 
-    async def issues(self, kinds: frozenset[str]) -> Found:
-        """Issues and pull requests: one listing has both."""
+    async def issues(self, kinds: frozenset[str], *, with_reviews: bool = False) -> Found:
+        """Issues and pull requests: one listing has both. A review changes its pull request, too."""
         parts = {"issue": self.part("issues"), "pull": self.part("pulls")}
         rows = _Updated(self, parts["issue"], "issues", list[Issue])
         async for row in rows.walk():
             kind = "pull" if row.pull_request is not None else "issue"
             if kind in kinds:
                 yield parts[kind].item(kind, row.number, row)
+            if kind == "pull" and with_reviews:
+                yield self.part("reviews of").reviews(self.name, row.number, row.updated_at)
         for found in rows.end([parts[kind] for kind in sorted(kinds)]):
             yield found
 

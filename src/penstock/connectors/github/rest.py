@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import msgspec
 
 from penstock.http.failures import FetchError
 from penstock.jobs.failures import BadData
+from penstock.pipeline.fetch_options import FetchOptions
 
 if TYPE_CHECKING:
     from penstock.http.response import Response
@@ -52,11 +54,26 @@ class Api:
 
     async def page(self, url: str, kind: type[R]) -> Page[R]:
         """One page, as it is now. Raises FetchError; BadData if it is not what the API documents."""
+        self._count()
+        # Always by its ETag: after a limit, a listing gets to where it was without being counted.
+        response = await self._ctx.fetch(url, missing="fail", conditional=True)
+        return self._page(response, kind)
+
+    async def rows(self, url: str, kind: type[list[R]]) -> AsyncIterator[R]:
+        """All rows of a listing, of which nothing is stored: for what is captured as a whole."""
+        while url:
+            self._count()
+            page = self._page(await self._ctx.send(url, FetchOptions(missing="fail")), kind)
+            for row in page.found:
+                yield row
+            url = page.next_url
+
+    def _count(self) -> None:
         self._asked += 1
         if self._asked > MOST_PAGES:
             raise BadData(f"a listing has more than {MOST_PAGES:,} pages", cause="endless listing")
-        # Always by its ETag: after a limit, a listing gets to where it was without being counted.
-        response = await self._ctx.fetch(url, missing="fail", conditional=True)
+
+    def _page(self, response: Response, kind: type[R]) -> Page[R]:
         try:
             found = msgspec.json.decode(response.body, type=kind)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

@@ -96,6 +96,19 @@ class Comment(Row, frozen=True):
         return self.id
 
 
+class Review(Row, frozen=True):
+    """Of a pull request: what somebody thinks of it. `number` is that of the pull request."""
+
+    id: int
+    number: int = 0
+    state: str | None = None
+    body: str | None = None
+    html_url: str | None = None
+    user: User | None = None
+    commit_id: str | None = None
+    submitted_at: str | None = None
+
+
 class Signature(Row, frozen=True):
     name: str | None = None
     date: str | None = None
@@ -149,6 +162,7 @@ KINDS: dict[str, type[Row]] = {
     "pull": Issue,
     "comment": Comment,
     "review-comment": Comment,
+    "review": Review,
     "commit": Commit,
     "release": Release,
 }
@@ -227,6 +241,18 @@ def _comment(row: Any) -> Shape:
     return "", row.body, meta
 
 
+def _review(row: Any) -> Shape:
+    meta = {
+        "url": row.html_url,
+        "number": row.number,
+        "state": (row.state or "").lower(),
+        "author": _login(row.user),
+        "commit": row.commit_id,
+        "submitted": row.submitted_at,
+    }
+    return "", row.body, meta
+
+
 def _commit(row: Any) -> Shape:
     author, committer = row.commit.author, row.commit.committer
     meta = {
@@ -269,6 +295,7 @@ _SHAPES = {
     "pull": _issue,
     "comment": _comment,
     "review-comment": _comment,
+    "review": _review,
     "commit": _commit,
     "release": _release,
 }
