@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from penstock.app import Project
+from penstock.clock import SystemClock
 from penstock.connectors.market.sessions import is_fault
 from penstock.errors import ConfigError
 from penstock.testing import RawResponse, Request, answer
 from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 from tests.connectors.exchange import DAY_S, Exchange, iso
+from tests.postgres.server import Server
 
 SITE = "https://market.example"
 # Midnight of the day on which virtual clocks begin.
@@ -28,20 +32,21 @@ class MarketPlace(Place):
     connector = "market"
     extra: dict[str, Any] = {}  # noqa: RUF012
     is_locked = False
+    today = TODAY
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.exchange = Exchange([])
 
     def keys(self) -> dict[str, Any]:
-        about = {"provider": "plain", "url": SITE, "start": iso(TODAY), "window": "1d"}
+        about = {"provider": "plain", "url": SITE, "start": iso(self.today), "window": "1d"}
         return {**about, "label": "sim", "token": "${SECRET}", **self.extra}
 
     def put(self, name: str, text: str) -> bool:
         if name not in self.texts:
             self.exchange.symbols.append(name)
         self.texts[name] = text
-        self.exchange.bars[name] = [{"timestamp": iso(TODAY), "close": 10, "text": text}]
+        self.exchange.bars[name] = [{"timestamp": iso(self.today), "close": 10, "text": text}]
         return True
 
     def remove(self, name: str) -> None:
@@ -49,7 +54,7 @@ class MarketPlace(Place):
         del self.texts[name]
 
     def key(self, name: str) -> str:
-        return f"sim|{name}|{iso(TODAY)}|bar|"
+        return f"sim|{name}|{iso(self.today)}|bar|"
 
     def lock(self) -> bool:
         self.is_locked = True
@@ -65,6 +70,37 @@ class TestMarket(ConnectorSuite):
     place = MarketPlace
     # Each is a symbol, and so a request.
     many = 30
+
+
+class MarketOnPostgres(MarketPlace):
+    """The same in a project whose store is a server, which has a clock of its own."""
+
+    today = SystemClock().now() // DAY_S * DAY_S
+    new_database: ClassVar[Callable[[], str]]
+
+    def store(self) -> str:
+        return type(self).new_database()
+
+
+class TestMarketOnPostgres(ConnectorSuite):
+    place = MarketOnPostgres
+    many = 10
+    writes = 2
+
+    @pytest.fixture(autouse=True)
+    def _databases(
+        self, postgres: Server, schema_template: str, monkeypatch: pytest.MonkeyPatch
+    ) -> Iterator[None]:
+        made: list[str] = []
+
+        def new() -> str:
+            made.append(f"market_{uuid.uuid4().hex}")
+            return postgres.create_database(made[-1], schema_template)
+
+        monkeypatch.setattr(MarketOnPostgres, "new_database", new, raising=False)
+        yield
+        for name in made:
+            postgres.drop_database(name)
 
 
 @pytest.mark.torture
