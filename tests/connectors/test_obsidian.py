@@ -55,6 +55,7 @@ class TestObsidian(ConnectorSuite):
 @pytest.mark.torture
 class TestManyNotes(TestObsidian):
     many, writes = 25_000, ALL_WRITES
+    held = 500
 
 
 class Vaulted(Trial):
