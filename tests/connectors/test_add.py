@@ -241,3 +241,30 @@ def test_sources_are_added_to_whatever_is_there(text: str) -> None:
 def test_a_flow_mapping_is_left_to_its_owner() -> None:
     with pytest.raises(Refused, match="write it yourself"):
         with_source("sources: {a: {pipeline: 'x:y'}}\n", "new", {"connector": "files"})
+
+
+def test_what_can_not_be_added_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    for target, problem, hint in (
+        ("http://[::1", "can't be an address", None),
+        ("me@acme.com", "is a mail address", "penstock add imaps://USER@imap.acme.com/INBOX"),
+        ("s3://bucket", "names no table in a bucket", "s3://BUCKET/dumps/*.csv.gz"),
+        ("s3://bucket/readme.txt", "names no table in a bucket", "name an object or a pattern"),
+        ("ftp://acme.com/x", "is neither a folder or file that is there", "connectors: "),
+    ):
+        with pytest.raises(UsageError, match=problem) as caught:
+            adding.propose(tmp_path, adding.Wish(target))
+        assert hint is None or hint in str(caught.value.hint)
+
+
+def test_a_mailbox_without_its_password_says_which_variable_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MAIL_PASSWORD", raising=False)
+    proposal = adding.propose(tmp_path, adding.Wish("imaps://me@mail.example"))
+    with pytest.raises(Refused, match="needs a password or oauth") as caught:
+        adding.add(tmp_path, proposal)
+    assert str(caught.value.message).startswith("sources.mail: ")
+    assert caught.value.hint == (
+        "set MAIL_PASSWORD in the environment or in .env, then add it again"
+    )
+    assert list(tmp_path.iterdir()) == []

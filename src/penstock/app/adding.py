@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.app.recognition import recognise
 from penstock.app.views.connectors import AddedView, ProbeView
-from penstock.errors import Refused
+from penstock.errors import ConfigError, Refused
 from penstock.settings import FILE_NAME, load_settings, normalise_source
 from penstock.settings.connector import find_connector
+from penstock.settings.dotenv import read_dotenv
 from penstock.settings.insertion import is_the_same_but_for, with_source
 
 if TYPE_CHECKING:
     from penstock.http.network import Network
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,10 @@ def add(
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as written:
             written.write(text)
-        found = _probed(Path(beside), proposal.name, network)
+        try:
+            found = _probed(Path(beside), proposal.name, network)
+        except ConfigError as error:
+            raise _unfit(error, Path(beside), keys) from None
         if file.exists() and not is_the_same_but_for(file, Path(beside), proposal.name):
             raise Refused(f"{FILE_NAME} would not say the same as before; nothing was written")
         if not dry_run:
@@ -111,6 +118,16 @@ def _probed(file: Path, name: str, network: Network | None) -> ProbeView:
     if found.verdict == "empty":
         raise Refused("nothing is there that can be read", "nothing was written")
     return found
+
+
+def _unfit(error: ConfigError, beside: Path, keys: Mapping[str, Any]) -> Refused:
+    """What is wrong with the keys; the file that has them is not there any more."""
+    place = re.compile(rf"\S{{0,4096}}{re.escape(beside.name)}:\d{{1,9}}: ")
+    names = sorted(set(_VARIABLE.findall(str(keys))))
+    known = {**read_dotenv(beside.parent).values, **os.environ}
+    unset = [name for name in names if not known.get(name)]
+    wanted = f"set {', '.join(unset)} in the environment or in .env, then add it again"
+    return Refused(place.sub("", error.message), wanted if unset else error.hint)
 
 
 def _project_name(folder: Path) -> str:

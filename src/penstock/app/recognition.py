@@ -11,7 +11,8 @@ import msgspec
 
 from penstock.connectors import Connector, Recognised, Target
 from penstock.errors import ConfigError, Refused, UsageError
-from penstock.http.failures import FetchError
+from penstock.http.addresses import look_at
+from penstock.http.failures import AddressRefused, FetchError
 from penstock.settings.connector import connector_names, find_connector
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 HTTP = ("http://", "https://")
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+(:[0-9]+)?(/.*)?|localhost(:[0-9]+)?(/.*)?")
+_MAILBOX = re.compile(r"[^@\s/:]{1,200}@([\w-]+(?:\.[\w-]+)+)")
+BUCKETS = ("s3://", "gs://", "az://")
 
 Found = tuple[str, Recognised]
 
@@ -37,6 +40,10 @@ def target_of(root: Path, text: str) -> Target:
     if text and path.exists():
         return Target(text=text, root=root, path=path.resolve())
     if text.lower().startswith(HTTP):
+        try:
+            look_at(text)
+        except AddressRefused as error:
+            raise UsageError(f"{text!r} can't be an address: {error.message}") from None
         return Target(text=text, root=root, url=text)
     if "://" not in text and _HOST.fullmatch(text):
         return Target(text=text, root=root, url=f"https://{text}")
@@ -89,6 +96,14 @@ def _unrecognised(target: Target, connector: str, kind: str) -> Refused | UsageE
         what = f"{target.url} is {kind or 'of no known type'}: no connector recognises that"
         return Refused(
             what, "name a connector: --connector NAME --set KEY=VALUE; or write a pipeline"
+        )
+    if host := _MAILBOX.fullmatch(target.text):
+        words = f"{target.text!r} is a mail address, and no address of a server"
+        return UsageError(words, f"penstock add imaps://USER@imap.{host[1]}/INBOX")
+    if target.text.lower().startswith(BUCKETS):
+        return UsageError(
+            f"{target.text!r} names no table in a bucket",
+            "name an object or a pattern: s3://BUCKET/dumps/*.csv.gz",
         )
     return UsageError(
         f"{target.text!r} is neither a folder or file that is there nor an address such as acme.com",

@@ -285,9 +285,9 @@ class Dump(Connector[DumpKeys]):
 
 
 def _recognised(address: str) -> Recognised | None:
-    """A table or archive by its name."""
+    """A table or archive by its name. XML is more often a feed or a sitemap, packed or not."""
     name = address.partition("#")[0].partition("?")[0]
-    if not format_of(name):
+    if format_of(name) in ("", "xml") and not (format_of(name) and is_bucket(address)):
         return None
     stem = name.rpartition("/")[2].partition(".")[0].strip("*") or "dump"
     return Recognised(keys={"path": address}, why="a table", name=stem, fit=60)
