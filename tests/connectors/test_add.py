@@ -246,7 +246,7 @@ def test_a_flow_mapping_is_left_to_its_owner() -> None:
 def test_what_can_not_be_added_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
     for target, problem, hint in (
         ("http://[::1", "can't be an address", None),
-        ("me@acme.com", "is a mail address", "penstock add imaps://USER@imap.acme.com/INBOX"),
+        ("me@acme.com", "is a mail address", "name its server: imaps://USER@imap.acme.com/INBOX"),
         ("s3://bucket", "names no table in a bucket", "s3://BUCKET/dumps/*.csv.gz"),
         ("s3://bucket/readme.txt", "names no table in a bucket", "name an object or a pattern"),
         ("ftp://acme.com/x", "is neither a folder or file that is there", "connectors: "),

@@ -275,4 +275,4 @@ def test_what_is_cut_of_a_feed_is_an_outcome_of_the_run(
     with trial.project() as project:
         [reject] = project.rejects.each()
     assert (run.state, run.rejected, reject.code) == ("completed", 1, "feed_cut")
-    assert reject.reason.endswith("1 after the first 2 are not read")
+    assert reject.reason == "1 entry of the feed left out: it has more than 2 entries"

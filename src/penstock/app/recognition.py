@@ -99,7 +99,7 @@ def _unrecognised(target: Target, connector: str, kind: str) -> Refused | UsageE
         )
     if host := _MAILBOX.fullmatch(target.text):
         words = f"{target.text!r} is a mail address, and no address of a server"
-        return UsageError(words, f"penstock add imaps://USER@imap.{host[1]}/INBOX")
+        return UsageError(words, f"name its server: imaps://USER@imap.{host[1]}/INBOX")
     if target.text.lower().startswith(BUCKETS):
         return UsageError(
             f"{target.text!r} names no table in a bucket",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.connectors.dump.remote import LARGEST_BLOCK, RemoteFile, block_of, headers_of
+from penstock.counting import count
 from penstock.jobs.failures import Transient
 from penstock.private_files import FOLDER_MODE, open_private, put_in_place, touch_private
 
@@ -75,7 +76,7 @@ class Download:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise Transient(
-                f"no room on the disk for {self._found.size:,} bytes", cause="disk full"
+                f"no room on the disk for {count(self._found.size, 'byte')}", cause="disk full"
             ) from None
         return at + len(body)
 

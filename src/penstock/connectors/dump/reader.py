@@ -29,6 +29,7 @@ from penstock.connectors.dump.streams import compression_of
 from penstock.connectors.dump.vanished import KeySet, LastKeySet, keys_of, turns_for
 from penstock.connectors.dump.walk import TEXTS, Dialect, OpenWalks, Reading, Walk, format_of
 from penstock.connectors.files import paths
+from penstock.counting import count
 from penstock.jobs.failures import BadData, Permanent, Transient
 from penstock.pipeline.context import Captured
 
@@ -72,7 +73,7 @@ class Reader:
             )
         found = await look_at_file(ctx, self._remote(name))
         if found.size > self._keys.max_bytes:
-            raise BadData(f"{name} has {found.size:,} bytes; raise max_bytes to read it")
+            raise BadData(f"{name} has {count(found.size, 'byte')}; raise max_bytes to read it")
         return Chain(stamp=found.stamp, remote=found, block=FIRST_BLOCK)
 
     async def key_set(self, ctx: Context, name: str, chain: Chain) -> KeySet | Chain:

@@ -80,8 +80,8 @@ class Feed(Connector[FeedKeys]):
             ctx.note(f"{count(found.broken, 'entry', 'entries')} of the feed can't be read")
         if found.cut:
             ctx.reject(
-                f"the feed has {len(found.entries) + found.cut:,} entries: {found.cut:,} after the first "
-                f"{len(found.entries):,} are not read",
+                f"{count(found.cut, 'entry', 'entries')} of the feed left out: it has more than "
+                f"{count(len(found.entries), 'entry', 'entries')}",
                 code="feed_cut",
             )
         for entry in found.entries:

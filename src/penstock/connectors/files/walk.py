@@ -67,7 +67,9 @@ def walk(root: Path, wanted: Wanted) -> Iterator[Found]:
             yield Found(folder.prefix, problem=error.strerror or type(error).__name__)
             continue
         below: list[_Folder] = []
-        for entry in entries:
+        while entries:
+            # Not held any longer than needed: it keeps its status, and a folder may have very many.
+            entry = entries.pop()
             path = folder.prefix + entry.name
             found = _looked_at(entry, path, wanted, ignores, real_root)
             if found is None:
@@ -81,8 +83,9 @@ def walk(root: Path, wanted: Wanted) -> Iterator[Found]:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """The last one first."""
     with os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
+        return sorted(entries, key=lambda entry: entry.name, reverse=True)
 
 
 def _identity(path: str) -> tuple[int, int]:
