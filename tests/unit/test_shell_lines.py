@@ -18,8 +18,8 @@ ROOT = Path(penstock.__file__).parent
 SHELL_LINE = re.compile(rf"\bpenstock ({'|'.join(LISTED)})\b")
 # The dashboard shows the command beside the button that does the same.
 FRONT_ENDS = ("cli", "web")
-# Files, pages and messages that are made for a shell or about it: a message of an alert has no buttons, and the
-# dashboard shows the command of each act beside its button.
+# Files, pages and messages that are made for a shell or about it: a message of an alert has no buttons, and
+# the dashboard shows the command of each act beside its button.
 ABOUT_THE_SHELL = (
     "app/verbs/act_words.py",
     "engine/alerting",
