@@ -105,6 +105,10 @@ class Endpoint(Part, frozen=True):
     records: Annotated[
         str | None, Meta(description="path of the list in an answer: `data.items`; recognised")
     ] = None
+    key: Annotated[
+        tuple[Text, ...],
+        Meta(min_length=1, description="path of what makes a record the same one: `[id]`"),
+    ] = ("id",)
     paging: Annotated[
         ApiPagingKeys, Meta(description="how pages follow each other; recognised if left out")
     ] = ApiPagingKeys()
@@ -278,6 +282,15 @@ class Output(Part, frozen=True):
         Meta(min_length=1, description="tables of the package"),
     ] = FORMATS  # type: ignore[assignment]
     title: Annotated[str, Meta(max_length=200, description="of the package; else the `niche`")] = ""
+    max_missing_pct: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=100,
+            description="no package is made if more companies than this are not finished, for instance in "
+            "quarantine",
+        ),
+    ] = 0.0
     collection: Annotated[
         str, Meta(min_length=1, max_length=60, description="collection that companies are saved in")
     ] = "companies"
@@ -319,6 +332,11 @@ class Job(Part, frozen=True):
     @property
     def weights(self) -> dict[str, float]:
         return {**WEIGHTS, **self.scoring.weights}
+
+    @property
+    def reads_anything(self) -> bool:
+        pages = self.http.seeds or self.sitemap.urls or self.sitemap.domains
+        return bool(self.dumps or self.api.endpoints or pages)
 
 
 def job_of(params: Mapping[str, Any]) -> Job:

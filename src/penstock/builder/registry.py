@@ -59,7 +59,7 @@ builder.add(
 )
 builder.add(
     "headless.collect",
-    "penstock.builder.steps.collection:headless_collect",
+    "penstock.builder.steps.crawling:headless_collect",
     phase=CRAWLING,
     needs="dumps.collect",
     after=("dumps.collect", "http.sitemap"),

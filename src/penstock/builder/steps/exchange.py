@@ -1,0 +1,91 @@
+"""Requests of the steps: pages and answers of providers, each stored before it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.builder.enrich.requests import Ask
+from penstock.http.addresses import MAX_URL
+from penstock.http.failures import (
+    BudgetSpent,
+    FetchError,
+    HostClosed,
+    HostOutside,
+    Paced,
+    safe_url,
+)
+from penstock.http.response import Response
+from penstock.jobs.failures import BadData
+from penstock.pipeline.fetch_options import FetchOptions
+
+if TYPE_CHECKING:
+    from penstock.pipeline.context import Context
+
+# A site that fails is asked again once; one that asks to wait, a few times.
+MOST_TRIES = 2
+MOST_STARTS = 6
+WAITS = frozenset({429, 503})
+
+
+async def fetched(ctx: Context, ask: Ask) -> Response:
+    """What is at an address. In an incremental run it is handed over also if it is as it was."""
+
+    async def bring(etag: str | None, last_modified: str | None) -> Response:
+        options = FetchOptions(
+            method=None if ask.method == "GET" else ask.method,
+            headers=ask.headers or None,
+            body=ask.body,
+            etag=None if ask.body else etag,
+            last_modified=None if ask.body else last_modified,
+        )
+        response = await ctx.send(ask.url, options)
+        return replace(response, requested_url=address)
+
+    address = address_of(ask)
+    return await ctx.exchange(address, bring)
+
+
+def address_of(ask: Ask) -> str:
+    """Where the answer is stored: the URL, and for a POST also what was posted."""
+    if ask.body is None:
+        return ask.url
+    posted = hashlib.sha256(ask.body).hexdigest()[:32]
+    return f"{ask.url}{'&' if '?' in ask.url else '?'}posted={posted}"[:MAX_URL]
+
+
+async def answer_of(ctx: Context, ask: Ask, who: str, key: str) -> Any:
+    """The answer of a provider as JSON. One that is none names the provider, and its key in the job."""
+    response = await fetched(ctx, ask)
+    try:
+        return response.json()
+    except FetchError:
+        kind = response.content_type or "no type"
+        raise BadData(
+            f"{who} at {safe_url(ask.url)} answered with {kind}, not with JSON: check {key} of the job",
+            cause=f"{key}: no JSON",
+        ) from None
+
+
+async def page_of(ctx: Context, url: str) -> Response | str:
+    """A page of a company's site, or why there is none.
+
+    A site that may come back is tried again by a later attempt; then its company goes on without it.
+    """
+    try:
+        return await fetched(ctx, Ask(url))
+    except (BudgetSpent, HostOutside, Paced):
+        raise
+    except FetchError as error:
+        if not error.is_permanent and _may_come_back(ctx, error):
+            raise
+        return f"HTTP {error.status}" if error.status else error.message
+
+
+def _may_come_back(ctx: Context, error: FetchError) -> bool:
+    job = ctx.in_progress.job
+    if job.attempt >= MOST_STARTS:
+        return False
+    is_waiting = error.status in WAITS or isinstance(error, HostClosed)
+    return is_waiting or job.tries + 1 < MOST_TRIES
