@@ -12,6 +12,7 @@ from penstock.builder.claims import Claim, with_claims
 from penstock.builder.company import Company
 from penstock.builder.enrich.dns import DnsAnswer
 from penstock.builder.enrich.email import is_free
+from penstock.builder.enrich.places import Place, is_same_address
 from penstock.builder.enrich.serp import Hit
 from penstock.builder.normalize import urls
 from penstock.builder.normalize.names import name_key, name_words
@@ -30,13 +31,18 @@ POINTS = {
     "site has its phone": 0.4,
     "site has its postcode": 0.25,
 }
-# What speaks against one.
+# What speaks against one, however much speaks for it.
 AGAINST = {
     "site is parked": -0.8,
+    "site does not answer": -0.6,
+}
+# What speaks against one that no list gives as the company's: a branch has its parent's site.
+AGAINST_FOUND = {
     "site names another company": -0.4,
-    "does not resolve": -1.0,
+    "site has another address": -0.3,
 }
 ENOUGH = 0.5
+_ADDRESS = ("street", "city", "postcode", "region", "country")
 MOST_CANDIDATES = 8
 MOST_GUESSES = 3
 
@@ -116,6 +122,8 @@ def page_evidence(company: Company, facts: Mapping[str, Any]) -> list[str]:
     """What a page says for or against being the company's."""
     if facts.get("is_parked"):
         return ["site is parked"]
+    if facts.get("is_silent"):
+        return ["site does not answer"]
     found = []
     if company.get("phone") and company["phone"] in facts.get("phones", ()):
         found.append("site has its phone")
@@ -124,17 +132,22 @@ def page_evidence(company: Company, facts: Mapping[str, Any]) -> list[str]:
     named = [text for text in (facts.get("name"), facts.get("title")) if text]
     if any(_names(text, company) for text in named):
         found.append("site names the company")
-    elif facts.get("name") and not found:
+    elif facts.get("name"):
         found.append("site names another company")
+    if facts.get("street") and company.get("street"):
+        place = Place(**{part: facts[part] for part in _ADDRESS if part in facts})
+        if not is_same_address(company, place):
+            found.append("site has another address")
     return found
 
 
 def _names(text: str, company: Company) -> bool:
+    """Whether a text names the company, perhaps among other words; a shorter name is another company's."""
     ours, theirs = name_key(company["name"]), name_key(text)
     if not ours or not theirs:
         return False
     return fuzz.token_sort_ratio(ours, theirs) >= 85 or (
-        len(ours) >= 6 and fuzz.partial_ratio(ours, theirs) >= 95
+        6 <= len(ours) <= len(theirs) and fuzz.partial_ratio(ours, theirs) >= 95
     )
 
 
@@ -145,9 +158,12 @@ def _candidate(company: Company, domain: str, evidence: dict[str, str | None]) -
         names["label is the name"] = None
     elif likeness >= 0.7:
         names["label is like the name"] = None
-    score = sum(POINTS.get(name, 0.0) + AGAINST.get(name, 0.0) for name in names)
+    score = min(1.0, sum(POINTS.get(name, 0.0) for name in names))
+    score += sum(AGAINST.get(name, 0.0) for name in names)
+    if "website" not in names and "email" not in names:
+        score += sum(AGAINST_FOUND.get(name, 0.0) for name in names)
     url = next((url for url in evidence.values() if url is not None), None)
-    return Candidate(domain, round(max(0.0, min(1.0, score)), 4), tuple(names), url)
+    return Candidate(domain, round(max(0.0, score), 4), tuple(names), url)
 
 
 def label_likeness(name: str, domain: str) -> float:

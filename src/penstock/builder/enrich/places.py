@@ -44,8 +44,18 @@ def is_same_address(company: Company, place: Place) -> bool:
         return False
     streets = company.get("street"), place.street
     if streets[0] and streets[1]:
-        return _alike(street_key(streets[0]), street_key(streets[1])) >= 85
+        return is_same_street(streets[0], streets[1])
     return has_same_code
+
+
+def is_same_street(ours: str, theirs: str) -> bool:
+    """Whether two streets are one but for their spelling; another house number is another house."""
+    one, two = street_key(ours), street_key(theirs)
+    return _numbers(one)[:1] == _numbers(two)[:1] and _alike(one, two) >= 85
+
+
+def _numbers(street: str) -> list[str]:
+    return [word for word in street.split() if word[0].isdigit()]
 
 
 def is_same_name(company: Company, place: Place) -> bool:

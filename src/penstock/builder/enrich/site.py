@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rapidfuzz import fuzz
 from selectolax.lexbor import LexborHTMLParser
 
 from penstock.builder.claims import Claim, with_claims
@@ -14,6 +15,7 @@ from penstock.builder.enrich.address import parsed_address
 from penstock.builder.enrich.email import ROLES, is_free, is_sample
 from penstock.builder.enrich.places import Place, is_same_address
 from penstock.builder.normalize import countries, emails, names, phones, places, urls
+from penstock.builder.normalize.names import name_key
 from penstock.builder.normalize.standardize import day
 from penstock.builder.normalize.text import clean
 from penstock.connectors.formats.html import (
@@ -30,6 +32,9 @@ MOST_PHONES = MOST_EMAILS = 10
 MOST_LINES = 2_000
 LONGEST_LINE = 300
 MOST_THINGS = 200
+# From which likeness on two names are one with a typing error.
+SPELLING = 88
+_ADDRESS = ("street", "city", "postcode", "region", "country")
 ORGANIZATIONS = frozenset(
     "organization corporation localbusiness store restaurant hotel professionalservice automotivebusiness "
     "homeandconstructionbusiness medicalbusiness legalservice financialservice foodestablishment "
@@ -258,19 +263,32 @@ def contact_links(html: str | bytes, url: str, most: int = 3) -> list[str]:
 
 
 def with_site(company: Company, pages: Iterable[Mapping[str, Any]]) -> Company:
-    """The company with what the pages of its site say. Pages of a parked or another's site say nothing."""
+    """The company with what the pages of its site say.
+
+    A parked site says nothing, and neither does one that gives another address: it speaks for the company
+    that this is a branch of.
+    """
+    said = [facts for facts in pages if not facts.get("is_parked")]
+    if company.get("street") and any(_is_elsewhere(company, facts) for facts in said):
+        return company
     made = company
-    for facts in pages:
-        if not facts.get("is_parked"):
-            made = with_claims(made, _claims(made, facts))
+    for facts in said:
+        made = with_claims(made, _claims(made, facts))
     return made
+
+
+def _is_elsewhere(company: Company, facts: Mapping[str, Any]) -> bool:
+    place = _place(facts)
+    return place is not None and not is_same_address(company, place)
 
 
 def _claims(company: Company, facts: Mapping[str, Any]) -> Iterator[Claim]:
     source = facts.get("described_by")
     if source is not None:
-        told = "name phone email lat lon opened category employees".split()
+        told = "phone email lat lon opened category employees".split()
         yield from (Claim.of(field, facts[field], source) for field in told if field in facts)
+        if "name" in facts and _is_spelling(company["name"], facts["name"]):
+            yield Claim.of("name", facts["name"], source)
     yield from _address_claims(company, facts, source or "contact-text")
     for kind, field in (("phones", "phone"), ("emails", "email")):
         best = _best(facts, kind, company.get("domain"))
@@ -283,17 +301,24 @@ def _claims(company: Company, facts: Mapping[str, Any]) -> Iterator[Claim]:
 
 def _address_claims(company: Company, facts: Mapping[str, Any], source: str) -> Iterator[Claim]:
     """An address is taken as a whole: parts of two addresses make none."""
-    parts = {
-        part: facts[part]
-        for part in ("street", "city", "postcode", "region", "country")
-        if part in facts
-    }
+    place = _place(facts)
+    if place is not None:
+        parts = place.parts(*_ADDRESS)
+        yield from (Claim.of(part, value, source) for part, value in parts.items())
+
+
+def _place(facts: Mapping[str, Any]) -> Place | None:
+    """The address that a page gives, if it is a whole one."""
+    parts = {part: facts[part] for part in _ADDRESS if part in facts}
     if "street" not in parts or not ("city" in parts or "postcode" in parts):
-        return
-    place = Place(**parts)
-    if company.get("street") and not is_same_address(company, place):
-        return
-    yield from (Claim.of(part, value, source) for part, value in parts.items())
+        return None
+    return Place(**parts)
+
+
+def _is_spelling(ours: str, theirs: str) -> bool:
+    """Whether two names are one in two spellings: no word more, and none less."""
+    one, two = name_key(ours), name_key(theirs)
+    return len(one.split()) == len(two.split()) and fuzz.ratio(one, two) >= SPELLING
 
 
 def _best(facts: Mapping[str, Any], kind: str, domain: str | None) -> tuple[str, str] | None:
