@@ -39,7 +39,7 @@ AGAINST = {
 # What speaks against one that no list gives as the company's: a branch has its parent's site.
 AGAINST_FOUND = {
     "site names another company": -0.4,
-    "site has another address": -0.3,
+    "site has another address": -0.6,
 }
 ENOUGH = 0.5
 _ADDRESS = ("street", "city", "postcode", "region", "country")
@@ -134,7 +134,7 @@ def page_evidence(company: Company, facts: Mapping[str, Any]) -> list[str]:
         found.append("site names the company")
     elif facts.get("name"):
         found.append("site names another company")
-    if facts.get("street") and company.get("street"):
+    if facts.get("street") and company.get("street") and "site has its phone" not in found:
         place = Place(**{part: facts[part] for part in _ADDRESS if part in facts})
         if not is_same_address(company, place):
             found.append("site has another address")
@@ -146,7 +146,8 @@ def _names(text: str, company: Company) -> bool:
     ours, theirs = name_key(company["name"]), name_key(text)
     if not ours or not theirs:
         return False
-    return fuzz.token_sort_ratio(ours, theirs) >= 85 or (
+    is_as_long = len(ours.split()) == len(theirs.split())
+    return (is_as_long and fuzz.token_sort_ratio(ours, theirs) >= 85) or (
         6 <= len(ours) <= len(theirs) and fuzz.partial_ratio(ours, theirs) >= 95
     )
 

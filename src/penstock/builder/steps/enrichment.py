@@ -95,7 +95,7 @@ def _index_of(body: bytes) -> LocalIndex:
 async def enrich_domain(company: Found, ctx: Context) -> Found:
     """The domain that is believed, by all that speaks for each; one that the DNS does not know is none."""
     job = the_job(ctx)
-    likely = likely_domains(company, job)
+    likely = _looked_at(company, likely_domains(company, job))
     answers = await _looked_up(ctx, job, company, likely)
     known = {
         domain: answer.exists is not False and bool(answer.values)
@@ -107,6 +107,15 @@ async def enrich_domain(company: Found, ctx: Context) -> Found:
     if known:
         made = {**made, "checks": {**(made.get("checks") or {}), "dns": known}}
     return passed_on(made)
+
+
+def _looked_at(company: Found, likely: Sequence[Candidate]) -> list[Candidate]:
+    """Where sites were looked at: those, and domains that a list gives. A hit alone makes no domain."""
+    seen = {page["domain"] for page in company.get("pages") or ()}
+    given = {"website", "email"}
+    return [
+        each for each in likely if not seen or each.domain in seen or given & set(each.evidence)
+    ]
 
 
 async def _looked_up(
