@@ -1,10 +1,9 @@
-"""A city of companies with sites, lists and services on loopback: its dataset is built, and compared with the truth."""
+"""A city of companies with sites, lists and services on loopback: its dataset is built, and compared."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,13 +20,13 @@ LEAST = {"precision": 0.95, "recall": 0.96, "coverage": 0.90}
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CityRun]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> CityRun:
     """A city of sixty, built once; it is not served any more when tests look at the result."""
     with City(SMALL) as city:
         run = CityRun(tmp_path_factory.mktemp("built") / "city", city)
         found = run.run()
     assert found.returncode == 0, found.stderr
-    yield run
+    return run
 
 
 def test_the_dataset_of_a_city_is_what_is_true_of_it(built: CityRun) -> None:
@@ -81,8 +80,10 @@ def test_a_replay_without_the_city_gives_the_same_companies(built: CityRun) -> N
     asked = built.city.counted
     found = built.command("replay", "1", "--json")
     assert found.returncode == 0, found.stderr
-    replay = json.loads(found.stdout)
-    print(replay)
+    totals = json.loads(found.stdout)["totals"]
+    assert (totals["added"], totals["removed"], totals["changed"]) == (0, 0, 0)
+    # Each company, and that it is finished.
+    assert totals["same"] == 2 * len(built.companies())
     assert built.city.counted == asked
 
 
@@ -114,14 +115,17 @@ def test_a_budget_holds_at_the_servers_and_the_run_goes_on_with_more(
         stopped = run.run()
         assert stopped.returncode != 0
         assert city.counted <= 300
+        assert "the budget of 300 requests of run 1 is exhausted" in stopped.stdout
         assert not run.package.exists()
         config = run.folder / "penstock.yaml"
         project = msgspec.json.decode(config.read_bytes())
         project["sources"][SOURCE] = source_of(city)
         config.write_bytes(msgspec.json.encode(project))
+        assert run.command("retry", "1", "--failed").returncode == 0
         found = run.run()
         assert found.returncode == 0, found.stderr
     assert run.dataset == built.dataset
+    assert run.json("runs", "show", "1")["usage"]["requests"] == city.counted
 
 
 @pytest.mark.torture

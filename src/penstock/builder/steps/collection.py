@@ -171,7 +171,7 @@ def _has_browser(ctx: Context) -> bool:
 
 
 def _fed(ctx: Context) -> Iterator[str]:
-    return (feed.stage for feed in ctx.in_progress.stage.feeds)
+    return (feed.stage for feed in ctx.in_progress.stage.root.feeds)
 
 
 def _patterns(job: Job) -> list[re.Pattern[str]]:

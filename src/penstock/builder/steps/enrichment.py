@@ -89,7 +89,7 @@ async def _index(ctx: Context, serp: Serp) -> LocalIndex:
 
 @lru_cache(maxsize=4)
 def _index_of(body: bytes) -> LocalIndex:
-    return LocalIndex(msgspec.json.decode_lines(body, type=list[Hit]))
+    return LocalIndex(msgspec.json.Decoder(Hit).decode_lines(body))
 
 
 async def enrich_domain(company: Found, ctx: Context) -> Found:

@@ -11,6 +11,7 @@ from penstock.http.addresses import MAX_URL
 from penstock.http.failures import (
     BudgetSpent,
     FetchError,
+    HostBroken,
     HostClosed,
     HostOutside,
     Paced,
@@ -56,8 +57,14 @@ def address_of(ask: Ask) -> str:
 
 
 async def answer_of(ctx: Context, ask: Ask, who: str, key: str) -> Any:
-    """The answer of a provider as JSON. One that is none names the provider, and its key in the job."""
-    response = await fetched(ctx, ask)
+    """The answer of a provider as JSON. An error names the provider, and its key in the job."""
+    try:
+        response = await fetched(ctx, ask)
+    except (BudgetSpent, HostClosed):
+        raise
+    except FetchError as error:
+        error.args = (f"{who} ({key} of the job): {error}",)
+        raise
     try:
         return response.json()
     except FetchError:
@@ -71,21 +78,22 @@ async def answer_of(ctx: Context, ask: Ask, who: str, key: str) -> Any:
 async def page_of(ctx: Context, url: str) -> Response | str:
     """A page of a company's site, or why there is none.
 
-    A site that may come back is tried again by a later attempt; then its company goes on without it.
+    A site that may come back is tried again by a later attempt; then its company goes on without it. Where
+    the breaker of a host is open, others have tried it often enough.
     """
     try:
         return await fetched(ctx, Ask(url))
     except (BudgetSpent, HostOutside, Paced):
         raise
     except FetchError as error:
-        if not error.is_permanent and _may_come_back(ctx, error):
+        if _may_come_back(ctx, error):
             raise
         return f"HTTP {error.status}" if error.status else error.message
 
 
 def _may_come_back(ctx: Context, error: FetchError) -> bool:
     job = ctx.in_progress.job
-    if job.attempt >= MOST_STARTS:
+    if error.is_permanent or isinstance(error, HostBroken) or job.attempt >= MOST_STARTS:
         return False
     is_waiting = error.status in WAITS or isinstance(error, HostClosed)
     return is_waiting or job.tries + 1 < MOST_TRIES

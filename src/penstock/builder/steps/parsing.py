@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from penstock.builder.normalize import urls
@@ -12,14 +12,16 @@ from penstock.builder.steps.place import ROW
 Found = dict[str, Any]
 
 
-async def parse_html(page: Found) -> list[Found]:
+async def parse_html(page: Found) -> AsyncIterator[Found]:
     """Companies in microdata and tables."""
-    return list(_rows(page, html_rows, "html"))
+    for row in _rows(page, html_rows, "html"):
+        yield row
 
 
-async def parse_jsonld(page: Found) -> list[Found]:
+async def parse_jsonld(page: Found) -> AsyncIterator[Found]:
     """Companies in JSON-LD."""
-    return list(_rows(page, jsonld_rows, "json-ld"))
+    for row in _rows(page, jsonld_rows, "json-ld"):
+        yield row
 
 
 def _rows(page: Found, read: Callable[[str, str], list[Found]], how: str) -> Iterator[Found]:
