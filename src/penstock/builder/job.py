@@ -178,7 +178,7 @@ class Address(Part, frozen=True):
     ] = "auto"
     geocoder: Annotated[
         Literal["photon", "nominatim"] | None,
-        Meta(description="what the geocoder speaks; without it nobody is asked"),
+        Meta(description="`photon` or `nominatim`, as it speaks; without it nobody is asked"),
     ] = None
     url: Annotated[str, Meta(description="its address: `https://geocoder.example.com`")] = ""
 
@@ -317,7 +317,7 @@ class Job(Part, frozen=True):
     scoring: Scoring = Scoring()
     kpi_targets: Annotated[
         dict[str, float],
-        Meta(description="targets of the dataset, over the usual ones; see below"),
+        Meta(description="targets of the dataset, over the usual ones; see above"),
     ] = {}
     output: Output = Output()
 

@@ -47,6 +47,6 @@ def source_of(
         "profile": profile,
         "params": {**job_of_city(has_maps=profile == "deep"), **(params or {})},
         "limits": {"concurrency": 16, "candidates": 16},
-        "fetch": {"proxy": city.proxy, "allow_private": True, "timeout": "3s"},
+        "fetch": {"proxy": city.proxy, "allow_private": True},
         **about,
     }

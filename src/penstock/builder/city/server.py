@@ -22,7 +22,7 @@ from penstock.builder.city.site_pages import page
 from penstock.builder.city.world import SUFFIX, Resident, World
 
 START_TIMEOUT_S = 30.0
-SLOW_S = 0.2
+SLOW_S, SILENT_S = 0.2, 0.5
 HTML, JSON, XML = "text/html; charset=utf-8", "application/json", "application/xml"
 # Of so many questions, the search fails at one when it is asked first.
 SEARCH_FAILS_AT = 40
@@ -124,8 +124,9 @@ class City:
     ) -> web.StreamResponse:
         fault = resident.site
         if fault == "silent":
-            await self._stop.wait()
-            return web.Response(status=504)
+            # It hangs up before a patient client does: no client has to know what time is here.
+            await asyncio.sleep(SILENT_S)
+            return _hung_up(request)
         if fault == "slow":
             await asyncio.sleep(SLOW_S)
         if fault == "moved" and not host.startswith("www."):
@@ -149,9 +150,18 @@ class City:
         torn = web.StreamResponse(headers={"Content-Length": str(len(body))})
         await torn.prepare(request)
         await torn.write(body[: len(body) // 2])
-        if request.transport is not None:
-            request.transport.close()
+        _hang_up(request)
         return torn
+
+
+def _hung_up(request: web.BaseRequest) -> web.StreamResponse:
+    _hang_up(request)
+    return web.Response(status=504)
+
+
+def _hang_up(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.close()
 
 
 def job_of_city(*, has_maps: bool = False) -> dict[str, Any]:
