@@ -13,6 +13,7 @@ from penstock.builder.city.lists import as_csv, as_lines, listed
 from penstock.builder.city.server import City, job_of_city
 
 SOURCE = "city"
+CONFIG = "penstock.yaml"
 
 
 def write_lists(city: City, folder: Path) -> None:
@@ -27,7 +28,7 @@ def lay_out(city: City, folder: Path, *, profile: str = "standard", **about: Any
     """Write the lists and a penstock.yaml that reads them; `about` is more of the source."""
     folder.mkdir(parents=True, exist_ok=True)
     write_lists(city, folder)
-    config = folder / "penstock.yaml"
+    config = folder / CONFIG
     written = {
         "project": "city",
         "store": "sqlite:penstock.db",
