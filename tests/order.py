@@ -32,6 +32,7 @@ WAITING = (
 # Ten seconds of processor time and more, each or together.
 WORKING = (
     "tests/browser/test_dashboard.py",
+    "tests/builder/test_city.py",
     "tests/journeys/test_api_cases.py",
     "tests/unit/test_simulate.py",
     "tests/crash/test_sweep.py",

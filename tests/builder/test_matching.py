@@ -15,7 +15,7 @@ from penstock.builder.city.labelled import (
     measure,
 )
 from penstock.builder.city.world import World
-from penstock.builder.matching import THRESHOLD, match, resolve
+from penstock.builder.matching import THRESHOLD, match, rejoin, resolve
 from penstock.builder.matching.blocks import MOST_IN_BLOCK, pairs
 from penstock.builder.matching.traits import traits_of
 
@@ -129,3 +129,15 @@ def test_a_world_is_the_same_for_the_same_seed() -> None:
     assert one.truth != World(4, 80).truth
     phones = [company["phone"] for company in World(3, 500).truth]
     assert len(set(phones)) >= 480  # a holding may share the number of its child
+
+
+def test_what_enrichment_shows_to_be_one_is_joined_under_an_id_that_one_of_them_had() -> None:
+    known = {"phone": "+12025550123", "domain": "acme.com", "email": "info@acme.com"}
+    register = {**ACME, **known, "id": "a", "legal_id": "123456789", "sources": ["dump:register"]}
+    lead = {**ACME, **known, "id": "b", "sources": ["dump:leads"], "quality_score": 90.0}
+    other = {**ACME, "name": "Acme Holdings", "id": "c", "domain": "acme.com", "sources": ["x"]}
+    found = sorted(rejoin([lead, register, other]), key=lambda each: each["id"])
+    assert [each["id"] for each in found] == ["a", "c"]
+    assert found[0]["sources"] == ["dump:leads", "dump:register"]
+    assert "quality_score" not in found[0]
+    assert found[1] == other

@@ -6,7 +6,7 @@ Never: comparing everybody with everybody, or joining two companies whose regist
 """
 
 from penstock.builder.matching.clusters import Cluster, match
-from penstock.builder.matching.merge import merge, resolve
+from penstock.builder.matching.merge import merge, rejoin, resolve
 from penstock.builder.matching.scores import THRESHOLD, score
 
-__all__ = ["THRESHOLD", "Cluster", "match", "merge", "resolve", "score"]
+__all__ = ["THRESHOLD", "Cluster", "match", "merge", "rejoin", "resolve", "score"]

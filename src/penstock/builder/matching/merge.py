@@ -14,9 +14,12 @@ from penstock.builder.normalize.names import name_key
 
 # Of the row, and not of the company.
 _OF_ROWS = frozenset({"source", "key", "sources", "id", "kind", "run", EVIDENCE})
+# Of a company as it was before it was joined with another.
+JUDGED = frozenset({"issues", "quality_score", "checks"})
 # An address is taken from one row: parts of two addresses make none.
 _ADDRESS = ("street", "city", "postcode", "region", "country")
 _ID_BYTES = 8
+SURE = 0.999
 
 
 def resolve(rows: Sequence[Company], threshold: float = THRESHOLD) -> Iterator[Company]:
@@ -27,6 +30,26 @@ def resolve(rows: Sequence[Company], threshold: float = THRESHOLD) -> Iterator[C
         number = taken[company["id"]] = taken.get(company["id"], 0) + 1
         # Two companies with nothing but the same name: the first keeps the id.
         yield company if number == 1 else {**company, "id": f"{company['id']}-{number}"}
+
+
+def rejoin(companies: Sequence[Company], threshold: float = THRESHOLD) -> Iterator[Company]:
+    """Companies that enrichment has shown to be one, as one, with an id that one of them had.
+
+    They must be surely one: what enrichment found of both may come from one and the same page. What was
+    judged of each (`JUDGED`) is left out of a joined one: it is another company.
+    """
+    for cluster in match(companies, max(threshold, SURE)):
+        members = cluster.members
+        if len(members) == 1:
+            yield members[0]
+            continue
+        bare = [{k: v for k, v in each.items() if k not in JUDGED} for each in members]
+        joined = merge(Cluster(tuple(bare), cluster.weakest))
+        known = sorted(members, key=lambda each: (each.get("legal_id") is None, each["id"]))
+        if joined["id"] not in {each["id"] for each in members}:
+            joined["id"] = known[0]["id"]
+        checks = [each["checks"] for each in reversed(known) if each.get("checks")]
+        yield {**joined, "checks": {name: said for each in checks for name, said in each.items()}}
 
 
 def merge(cluster: Cluster) -> Company:

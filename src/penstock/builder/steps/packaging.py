@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import msgspec
 from penstock.builder import quality
 from penstock.builder.company import Company, dataset_row
 from penstock.builder.job import Job
+from penstock.builder.matching import rejoin
 from penstock.builder.package import Manifest, export
 from penstock.builder.steps.place import (
     PASSING,
@@ -62,8 +64,19 @@ async def package_export(ctx: Context) -> None:
             # Found by a run before, and by this one not any more.
             gone = {"id": record["key"], "deleted": True}
             ctx.save(job.output.collection, key=record["key"], data=gone)
-    manifest = await ctx.in_thread(lambda: _exported(ctx, job, companies, about["rows"]))
-    _report(ctx, job, manifest, about)
+    joined = await ctx.in_thread(lambda: list(_joined(job, companies)))
+    manifest = await ctx.in_thread(lambda: _exported(ctx, job, joined, about["rows"]))
+    _report(ctx, job, manifest, {**about, "joined": len(companies) - len(joined)})
+
+
+def _joined(job: Job, companies: list[Company]) -> Iterator[Company]:
+    """The companies, with those as one that only enrichment has shown to be one."""
+    for company in rejoin(companies, job.dedupe.threshold):
+        if company.get("quality_score") is None:
+            issues = quality.check(company)
+            score = quality.score(company, issues, job.weights)
+            company = {**company, "issues": issues, "quality_score": score}
+        yield company
 
 
 def _refuse_incomplete(job: Job, finished: int, expected: int) -> None:
@@ -104,6 +117,7 @@ def _report(ctx: Context, job: Job, manifest: Manifest, about: Found) -> None:
     came_to = {
         "path": str(Path(job.output.dir, Path(manifest.path).name)),
         "packaged": manifest.companies,
+        "joined": about["joined"],
         "seconds": round(seconds, 3),
         "kpis": msgspec.to_builtins(figures),
         "all_kpis_met": met == len(figures),
