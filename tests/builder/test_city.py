@@ -9,14 +9,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from penstock.builder.city.evaluation import Evaluation
 from penstock.builder.city.project import SOURCE, source_of
 from penstock.builder.city.server import City
 from penstock.builder.city.world import World
 from tests.builder.city_run import CityRun
 
 SMALL, LARGE = World(7, 60), World(7, 500)
+PAGE = Path(__file__).parents[2] / "docs" / "builder.md"
 # Shares that were measured, a little lower; docs/builder.md has what they are.
 LEAST = {"precision": 0.95, "recall": 0.96, "coverage": 0.90}
+
+
+def figures(found: Evaluation) -> str:
+    """The line of the page."""
+    shares = (found.precision, found.recall, found.coverage)
+    return f"| {found.expected} | {' | '.join(f'{each:.3f}' for each in shares)} |"
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> CityRun:
 def test_the_dataset_of_a_city_is_what_is_true_of_it(built: CityRun) -> None:
     found = built.evaluation()
     print("\n".join(found.lines()))
+    assert figures(found) in PAGE.read_text("utf-8")
     assert found.precision >= LEAST["precision"]
     assert found.recall >= LEAST["recall"]
     assert found.coverage >= LEAST["coverage"]
@@ -52,7 +61,7 @@ def test_rows_that_name_nobody_are_rejected_and_kept(built: CityRun) -> None:
 
 def test_the_package_is_whole_and_its_sums_are_right(built: CityRun) -> None:
     lines = (built.package / "sha256.txt").read_text().splitlines()
-    sums = dict(reversed(line.split("  ")) for line in lines)
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     assert set(sums) == {
         "companies.csv", "companies.jsonl", "companies.parquet", "companies.xlsx",
         "data_dictionary.md", "manifest.json", "quality_report.html",
@@ -141,6 +150,7 @@ def test_a_city_of_five_hundred_is_built_as_well(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
     evaluation = run.evaluation()
     print("\n".join(evaluation.lines()))
+    assert figures(evaluation) in PAGE.read_text("utf-8")
     assert evaluation.precision >= LEAST["precision"]
     assert evaluation.recall >= LEAST["recall"]
     assert evaluation.coverage >= LEAST["coverage"]

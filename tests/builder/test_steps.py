@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.app import Project
-from penstock.app.quarantine import EntryFilter
+from penstock.app.views.quarantine import EntryFilter
 from penstock.builder.registry import builder as registry
 from penstock.errors import PipelineError
 from penstock.http.failures import FetchError

@@ -136,7 +136,7 @@ async def _rows(
     ctx: Context, connector: Connector[Any], name: str, country: str, fields: Mapping[str, str]
 ) -> AsyncIterator[Found]:
     """The rows of one place, as its connector reads them: part after part, page after page."""
-    about = {"country": country} if country else {}
+    about: Found = {"country": country} if country else {}
     if fields:
         about["fields"] = dict(fields)
     waiting = [each async for each in connector.discover(ctx, {}) if isinstance(each, Item)]
