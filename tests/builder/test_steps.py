@@ -19,6 +19,7 @@ from penstock.http.failures import FetchError
 from penstock.http.network import RawResponse, Request
 from penstock.pipeline.registry import function_of
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, answer
+from tests.connectors.browser_trial import SharedBrowsers
 
 PEORIA = {"city": "Peoria", "zip": "61602"}
 ROWS = [
@@ -51,11 +52,19 @@ class Builder:
         (self.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     @contextmanager
-    def ran(self, script: Script | None = None, kind: str | None = None) -> Iterator[Ended]:
+    def ran(
+        self,
+        script: Script | None = None,
+        kind: str | None = None,
+        shared: SharedBrowsers | None = None,
+    ) -> Iterator[Ended]:
         """A run to its end, and the project to look at."""
-        network = ScriptedNetwork(script or nothing_there)
+        network, clock = ScriptedNetwork(script or nothing_there), VirtualClock()
+        browsers = None
+        if shared is not None:
+            shared.clock, browsers = clock, shared.browsers
         with Project.load(self.folder) as project:
-            with Simulation(project, network, seed=1, clock=VirtualClock()) as simulation:
+            with Simulation(project, network, seed=1, clock=clock, browsers=browsers) as simulation:
                 number = project.run("list", kind) if kind else project.run("list")
                 simulation.run()
             ended = Ended(project, number, network)
@@ -278,6 +287,30 @@ def test_pages_of_seeds_become_rows_also_without_the_browser_that_they_want(tmp_
     with builder.ran(listing) as ended:
         assert ended.run.state == "completed"
     assert names(builder.dataset()) == {"Acme Tools LLC", "Bell Bakery", "Cole Tiles"}
+
+
+def test_pages_that_need_a_browser_are_drawn_and_the_others_are_not(tmp_path: Path) -> None:
+    script = "document.body.innerHTML = '<table><tr><th>Name<th>City<tr><td>Drawn Tiles<td>Peoria</table>'"
+
+    async def site(request: Request) -> RawResponse:
+        if "robots" in request.url:
+            return answer("", status=404)
+        return answer(
+            f"<p>wait</p><script>{script}</script>", headers={"content-type": "text/html"}
+        )
+
+    shared = SharedBrowsers()
+    drawn, plain = "https://list.example.com/drawn", "https://list.example.com/plain"
+    http = {"seeds": [drawn, plain], "headless": [drawn], "wait": "load", "browser": shared.path}
+    profile = {"extends": "quick", "steps": ["http.static", "headless.collect", "parse.html"]}
+    builder = Builder(tmp_path, {"dumps": [], "http": http}, profile)
+    try:
+        with builder.ran(site, shared=shared) as ended:
+            assert ended.run.state == "completed"
+            assert sorted(ended.requests)[:2] == [drawn, plain]
+    finally:
+        shared.browsers.close()
+    assert names(builder.dataset()) == {"Drawn Tiles"}
 
 
 def test_a_company_that_no_source_has_any_more_leaves_the_dataset_and_becomes_a_tombstone(

@@ -147,6 +147,9 @@ class Http(Part, frozen=True):
         str,
         Meta(description="what the browser waits for: `load`, `idle`, or a CSS selector"),
     ] = "idle"
+    browser: Annotated[
+        str, Meta(description="path of chromium, if it is not where browsers usually are")
+    ] = ""
 
 
 class Sitemap(Part, frozen=True):

@@ -25,7 +25,9 @@ async def headless_collect(link: Found, ctx: Context) -> Found | None:
     """A page as it stands when its scripts have run."""
     if not link.get("browser"):
         return None
-    response = await ctx.render(link["url"], wait=the_job(ctx).http.wait)
+    http = the_job(ctx).http
+    about = {"browser": http.browser} if http.browser else {}
+    response = await ctx.render(link["url"], wait=http.wait, **about)
     return {"kind": PAGE, "url": response.url, "html": response.text[:LONGEST_PAGE]}
 
 
