@@ -21,10 +21,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "builder.md"
 LEAST = {"precision": 0.95, "recall": 0.96, "coverage": 0.90}
 
 
-def figures(found: Evaluation) -> str:
+def figures(found: Evaluation, profile: str = "standard") -> str:
     """The line of the page."""
     shares = (found.precision, found.recall, found.coverage)
-    return f"| {found.expected} | {' | '.join(f'{each:.3f}' for each in shares)} |"
+    return f"| `{profile}` | {found.expected} | {' | '.join(f'{each:.3f}' for each in shares)} |"
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +139,17 @@ def test_a_budget_holds_at_the_servers_and_the_run_goes_on_with_more(
         assert found.returncode == 0, found.stderr
     assert run.dataset == built.dataset
     assert run.json("runs", "show", "1")["usage"]["requests"] == city.counted
+
+
+def test_maps_fill_gaps_and_no_site_that_is_nobodys_comes_back_with_them(tmp_path: Path) -> None:
+    with City(SMALL) as city:
+        run = CityRun(tmp_path / "city", city, profile="deep")
+        found = run.run()
+    assert found.returncode == 0, found.stderr
+    evaluation = run.evaluation()
+    print("\n".join(evaluation.lines()))
+    assert figures(evaluation, "deep") in PAGE.read_text("utf-8")
+    assert evaluation.fields["domain"].precision == 1.0
 
 
 @pytest.mark.torture

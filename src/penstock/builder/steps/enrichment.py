@@ -11,14 +11,16 @@ import msgspec
 
 from penstock.builder.enrich.address import with_address
 from penstock.builder.enrich.dns import DnsAnswer, JsonDns
-from penstock.builder.enrich.domain import Candidate, choose, with_domain
+from penstock.builder.enrich.domain import AGAINST, Candidate, choose, with_domain
 from penstock.builder.enrich.email import is_free, judge_email, mail_domain
 from penstock.builder.enrich.geocoder import GEOCODERS, located
 from penstock.builder.enrich.google_maps import Places, with_place
 from penstock.builder.enrich.phone import judge_phone
+from penstock.builder.enrich.places import Place
 from penstock.builder.enrich.serp import GenericJson, Hit, LocalIndex, Searx, query_of
 from penstock.builder.enrich.site import with_site
 from penstock.builder.job import Job, Serp
+from penstock.builder.normalize import urls
 from penstock.builder.steps.crawling import likely_domains, site_pages
 from penstock.builder.steps.exchange import answer_of
 from penstock.builder.steps.normalisation import parser_of
@@ -97,16 +99,22 @@ async def enrich_domain(company: Found, ctx: Context) -> Found:
     job = the_job(ctx)
     likely = _looked_at(company, likely_domains(company, job))
     answers = await _looked_up(ctx, job, company, likely)
+    believed = choose(likely, answers)
     known = {
         domain: answer.exists is not False and bool(answer.values)
         for domain, answer in answers.items()
         if answer.exists is not None
     }
     is_checked = bool(known or company.get("pages"))
-    made = with_domain(company, choose(likely, answers), is_checked=is_checked)
+    made = with_domain(company, believed, is_checked=is_checked)
     if known:
-        made = {**made, "checks": {**(made.get("checks") or {}), "dns": known}}
-    return passed_on(made)
+        made = _checked(made, "dns", known)
+    refused = [
+        each.domain
+        for each in likely
+        if AGAINST.keys() & set(each.evidence) or not known.get(each.domain, True)
+    ]
+    return passed_on(_checked(made, "refused_domains", refused) if refused else made)
 
 
 def _looked_at(company: Found, likely: Sequence[Candidate]) -> list[Candidate]:
@@ -175,7 +183,7 @@ async def enrich_phone(company: Found) -> Found:
     return passed_on(_checked(company, "phone", {"of": phone, **judged}))
 
 
-def _checked(company: Found, name: str, judged: Found) -> Found:
+def _checked(company: Found, name: str, judged: Any) -> Found:
     return {**company, "checks": {**(company.get("checks") or {}), name: judged}}
 
 
@@ -193,4 +201,13 @@ async def enrich_google_maps(company: Found, ctx: Context) -> Found:
     if ask is None:
         return passed_on(company)
     answer = await answer_of(ctx, ask, "the Places API", "maps.url")
-    return passed_on(with_place(company, provider.read(answer)))
+    places = [_without_refused(company, place) for place in provider.read(answer)]
+    return passed_on(with_place(company, places))
+
+
+def _without_refused(company: Found, place: Place) -> Place:
+    """The place without its website, if that was looked at and is nobody's: a map learns of it later."""
+    refused = (company.get("checks") or {}).get("refused_domains") or ()
+    if place.website is None or urls.domain_of(place.website) not in refused:
+        return place
+    return msgspec.structs.replace(place, website=None)
