@@ -330,12 +330,27 @@ def test_a_company_that_no_source_has_any_more_leaves_the_dataset_and_becomes_a_
     ]
 
 
-def test_an_incremental_run_keeps_the_rows_of_what_has_not_changed(tmp_path: Path) -> None:
-    builder = Builder(tmp_path, {})
-    with builder.ran():
+def test_an_incremental_run_asks_for_changes_and_comes_to_the_same_dataset(tmp_path: Path) -> None:
+    page = "<table><tr><th>Name<th>City<tr><td>Cole Tiles<td>Peoria</table>"
+    known: list[str | None] = []
+
+    async def listing(request: Request) -> RawResponse:
+        if "robots" in request.url:
+            return answer("", status=404)
+        known.append(request.headers.get("If-None-Match"))
+        if known[-1]:
+            return answer("", status=304)
+        return answer(page, headers={"content-type": "text/html", "etag": '"1"'})
+
+    http = {"seeds": ["https://list.example.com/peoria"]}
+    profile = {"extends": "quick", "steps": ["http.static", "parse.html"]}
+    builder = Builder(tmp_path, {"http": http}, profile)
+    with builder.ran(listing):
         whole = builder.dataset()
-    with builder.ran(kind="incremental") as again:
+    with builder.ran(listing, "incremental") as again:
         assert again.run.state == "completed"
+    assert known == [None, '"1"']
+    assert "Cole Tiles" in names(whole)
     assert builder.dataset() == whole
 
 

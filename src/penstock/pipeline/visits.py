@@ -47,6 +47,10 @@ class Visits:
         if unchanged.page is not None:
             self._looked_at.append(unchanged.page)
 
+    def go_on(self) -> None:
+        """What is made of the pages depends on more than they hold: also unchanged ones are worked with."""
+        self._others += 1
+
     @property
     def unchanged(self) -> Unchanged | None:
         """Why this attempt has nothing to do: no page that it fetched is other than when it was done with."""

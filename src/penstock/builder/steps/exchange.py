@@ -45,7 +45,11 @@ async def fetched(ctx: Context, ask: Ask) -> Response:
         return replace(response, requested_url=address)
 
     address = address_of(ask)
-    return await ctx.exchange(address, bring)
+    response = await ctx.exchange(address, bring)
+    if response.is_done and ctx.in_progress.visits is not None:
+        # The steps after this one need its item in every run: a page that is the same is no reason to end.
+        ctx.in_progress.visits.go_on()
+    return response
 
 
 def address_of(ask: Ask) -> str:

@@ -19,7 +19,6 @@ from penstock.builder.matching import resolve
 from penstock.builder.normalize.standardize import standardize
 from penstock.builder.normalize.text import plain
 from penstock.builder.steps.place import (
-    is_full,
     passed_on,
     rows_collection,
     run_of,
@@ -52,12 +51,12 @@ async def normalize_standardize(row: Found, ctx: Context) -> None:
 
 
 async def normalize_resolve(ctx: Context) -> AsyncIterator[Found]:
-    """One company for all rows that are one. An incremental run keeps the rows that it did not read."""
+    """One company for all rows of the run that are one."""
     job, run = the_job(ctx), run_of(ctx)
     rows: list[Company] = []
     async for record in ctx.records(rows_collection(job)):
         data = record["data"]
-        if data["run"] == run or not is_full(ctx):
+        if data["run"] == run:
             rows.append({name: value for name, value in data.items() if name not in _OF_RECORDS})
     found = await ctx.in_thread(lambda: list(resolve(rows, job.dedupe.threshold)))
     kept = [company for company in found if is_wanted(company, job.filters)]
