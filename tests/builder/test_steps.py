@@ -271,6 +271,68 @@ def test_a_site_that_does_not_answer_leaves_its_company_without_it(tmp_path: Pat
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("way", ["robots", "forbidden"])
+def test_a_site_that_wants_no_robots_is_not_read_and_stays_its_companys(
+    tmp_path: Path, way: str
+) -> None:
+    async def closed(request: Request) -> RawResponse:
+        if request.url.endswith("/robots.txt") and way == "robots":
+            return answer("User-agent: *\nDisallow: /")
+        return answer("", status=404 if "robots" in request.url else 403)
+
+    with_index(tmp_path)
+    builder = Builder(tmp_path, SITE, CRAWLED)
+    with builder.ran(closed) as ended:
+        assert ended.run.state == "completed"
+    assert {each["name"]: each["domain"] for each in builder.dataset()} == {
+        "Acme Tools LLC": None, "Bell Bakery": "acme.com",
+    }  # fmt: skip
+
+
+def test_a_guessed_domain_is_asked_for_only_if_the_dns_knows_it(tmp_path: Path) -> None:
+    async def internet(request: Request) -> RawResponse:
+        if "dns.example.com" in request.url:
+            is_known = "bellbakery.com" in request.url
+            rows = [{"type": 1, "data": "192.0.2.1"}] if is_known else []
+            return answer(json.dumps({"Status": 0 if is_known else 3, "Answer": rows}))
+        if request.url == "http://bellbakery.com/":
+            return answer(HOME, headers={"content-type": "text/html"})
+        return answer("", status=404)
+
+    with_index(tmp_path)
+    dns = {"dns": {"url": "https://dns.example.com/resolve"}, "crawl": {"guess": ["com"]}}
+    builder = Builder(tmp_path, {**SITE, **dns}, CRAWLED)
+    builder.write([{key: ROWS[1][key] for key in ("name", "street", "city", "zip")}])
+    with builder.ran(internet) as ended:
+        assert ended.run.state == "completed"
+        asked = {url for url in ended.requests if url.startswith("http://")}
+        assert not any("bell-bakery.com" in url for url in asked)
+    [company] = builder.dataset()
+    assert company["domain"] == "bellbakery.com"
+
+
+def test_the_key_of_a_provider_is_sent_and_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str | None] = []
+
+    async def maps(request: Request) -> RawResponse:
+        sent.append(request.headers.get("X-Goog-Api-Key"))
+        if len(sent) == 2:
+            return answer("", status=403)
+        return answer('{"places": []}', headers={"content-type": "application/json"})
+
+    monkeypatch.setenv("MAPS_KEY", "k3y-of-the-maps")
+    maps_keys = {"maps": {"url": "https://maps.example.com", "key": "${MAPS_KEY}"}}
+    builder = Builder(tmp_path, maps_keys, {"extends": "quick", "steps": ["enrich.google_maps"]})
+    with builder.ran(maps) as ended:
+        assert ended.run.quarantined == 2
+        assert not any("k3y" in error for error in ended.failures)
+    assert "k3y-of-the-maps" in sent
+    kept = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert [file.name for file in kept if b"k3y-of-the-maps" in file.read_bytes()] == []
+
+
 def test_pages_of_seeds_become_rows_also_without_the_browser_that_they_want(tmp_path: Path) -> None:
     page = "https://list.example.com/peoria"
     markup = (

@@ -10,7 +10,7 @@ from penstock.builder.enrich.domain import Candidate, candidates
 from penstock.builder.enrich.site import contact_links, page_facts
 from penstock.builder.job import Job
 from penstock.builder.steps.collection import LONGEST_PAGE
-from penstock.builder.steps.exchange import page_of
+from penstock.builder.steps.exchange import looked_up, page_of
 from penstock.builder.steps.place import PAGE, passed_on, the_job
 from penstock.http.response import Response
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.pipeline.context import Context
 
 Found = dict[str, Any]
+# Evidence of a domain that nobody has named.
+GUESSED = frozenset({"label is the name", "label is like the name"})
 _HTML = ("text/html", "application/xhtml+xml", "")
 
 
@@ -35,7 +37,7 @@ async def crawl_site(company: Found, ctx: Context) -> Found:
     """The site of the likeliest domain."""
     job = the_job(ctx)
     found: list[Found] = []
-    for each in _unseen(company, job)[:1]:
+    for each in (await _unseen(ctx, company, job))[:1]:
         found += await site_pages(ctx, job, company, each)
     return _with_pages(company, found)
 
@@ -49,7 +51,7 @@ async def crawl_site_async(company: Found, ctx: Context) -> Found:
         async with turns:
             return await site_pages(ctx, job, company, each)
 
-    wanted = _unseen(company, job)
+    wanted = await _unseen(ctx, company, job)
     if len(wanted) == 1:
         return _with_pages(company, await crawled(wanted[0]))
     answers = await asyncio.gather(*map(crawled, wanted), return_exceptions=True)
@@ -71,10 +73,23 @@ def likely_domains(company: Found, job: Job) -> list[Candidate]:
     )
 
 
-def _unseen(company: Found, job: Job) -> list[Candidate]:
+async def _unseen(ctx: Context, company: Found, job: Job) -> list[Candidate]:
+    """The likely domains that nobody has looked at. One that is only guessed must be known to the DNS."""
     seen = {page["domain"] for page in company.get("pages") or ()}
-    wanted = likely_domains(company, job)[: job.crawl.candidates]
-    return [each for each in wanted if each.domain not in seen]
+    wanted: list[Candidate] = []
+    for each in likely_domains(company, job):
+        if each.domain not in seen and not await _is_made_up(ctx, job, each):
+            wanted.append(each)
+        if len(wanted) + len(seen) >= job.crawl.candidates:
+            break
+    return wanted
+
+
+async def _is_made_up(ctx: Context, job: Job, site: Candidate) -> bool:
+    if not job.dns.url or set(site.evidence) - GUESSED:
+        return False
+    answer = await looked_up(ctx, job.dns.url, site.domain, "A")
+    return answer.exists is False or (answer.exists is True and not answer.values)
 
 
 def _with_pages(company: Found, found: Sequence[Found]) -> Found:
@@ -86,7 +101,8 @@ async def site_pages(ctx: Context, job: Job, company: Found, site: Candidate) ->
     country = company.get("country")
     home = await page_of(ctx, f"http://{site.domain}/" if site.url is None else _root(site.url))
     if not isinstance(home, Response):
-        return [{"domain": site.domain, "facts": {"is_silent": True}, "reason": home}]
+        facts = {} if home.is_closed else {"is_silent": True}
+        return [{"domain": site.domain, "facts": facts, "reason": home.reason}]
     if home.content_type not in _HTML:
         return [{"domain": site.domain, "facts": {}, "reason": f"it is {home.content_type}"}]
     found = [_facts(site, home, country)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.builder.enrich.address import with_address
-from penstock.builder.enrich.dns import DnsAnswer, JsonDns
+from penstock.builder.enrich.dns import DnsAnswer
 from penstock.builder.enrich.domain import AGAINST, Candidate, choose, with_domain
 from penstock.builder.enrich.email import is_free, judge_email, mail_domain
 from penstock.builder.enrich.geocoder import GEOCODERS, located
@@ -22,7 +22,7 @@ from penstock.builder.enrich.site import with_site
 from penstock.builder.job import Job, Serp
 from penstock.builder.normalize import urls
 from penstock.builder.steps.crawling import likely_domains, site_pages
-from penstock.builder.steps.exchange import answer_of
+from penstock.builder.steps.exchange import answer_of, looked_up
 from penstock.builder.steps.normalisation import parser_of
 from penstock.builder.steps.place import passed_on, the_job
 from penstock.jobs.failures import AuthFailed, BadData, Permanent
@@ -136,13 +136,8 @@ async def _looked_up(
     found = {each.domain: DnsAnswer(True, ("its site",)) for each in likely if each.domain in there}
     if job.dns.url:
         for each in [each for each in likely if each.domain not in there][:MOST_ASKED]:
-            found[each.domain] = await _dns(ctx, job, each.domain, "A")
+            found[each.domain] = await looked_up(ctx, job.dns.url, each.domain, "A")
     return found
-
-
-async def _dns(ctx: Context, job: Job, name: str, kind: str) -> DnsAnswer:
-    provider = JsonDns(job.dns.url)
-    return provider.read(await answer_of(ctx, provider.ask(name, kind), "the DNS", "dns.url"), kind)
 
 
 async def enrich_site(company: Found, ctx: Context) -> Found:
@@ -167,9 +162,9 @@ async def enrich_email(company: Found, ctx: Context) -> Found:
     host = mail_domain(email)
     mx = address = None
     if host is not None and job.dns.url and not is_free(email):
-        mx = await _dns(ctx, job, host, "MX")
+        mx = await looked_up(ctx, job.dns.url, host, "MX")
         if mx.exists and not mx.values:
-            address = await _dns(ctx, job, host, "A")
+            address = await looked_up(ctx, job.dns.url, host, "A")
     judged = judge_email(email, company.get("domain"), mx, address)
     return passed_on(_checked(company, "email", {"of": email, **judged}))
 

@@ -6,10 +6,14 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from penstock.builder.enrich.dns import DnsAnswer, JsonDns
 from penstock.builder.enrich.requests import Ask
 from penstock.http.addresses import MAX_URL
 from penstock.http.failures import (
     BudgetSpent,
+    Disallowed,
     FetchError,
     HostBroken,
     HostClosed,
@@ -24,6 +28,8 @@ from penstock.pipeline.fetch_options import FetchOptions
 if TYPE_CHECKING:
     from penstock.pipeline.context import Context
 
+# Whoever answers so is there, and lets nobody in.
+CLOSED = frozenset({401, 403, 405, 406, 451})
 # A site that fails is asked again once; one that asks to wait, a few times.
 MOST_TRIES = 2
 MOST_STARTS = 6
@@ -79,7 +85,20 @@ async def answer_of(ctx: Context, ask: Ask, who: str, key: str) -> Any:
         ) from None
 
 
-async def page_of(ctx: Context, url: str) -> Response | str:
+class NoPage(msgspec.Struct, frozen=True):
+    """Why there is no page. `is_closed`: somebody is there, and does not want to be read."""
+
+    reason: str
+    is_closed: bool = False
+
+
+async def looked_up(ctx: Context, url: str, name: str, kind: str) -> DnsAnswer:
+    """What the resolver at this address says of a name."""
+    provider = JsonDns(url)
+    return provider.read(await answer_of(ctx, provider.ask(name, kind), "the DNS", "dns.url"), kind)
+
+
+async def page_of(ctx: Context, url: str) -> Response | NoPage:
     """A page of a company's site, or why there is none.
 
     A site that may come back is tried again by a later attempt; then its company goes on without it. Where
@@ -92,7 +111,8 @@ async def page_of(ctx: Context, url: str) -> Response | str:
     except FetchError as error:
         if _may_come_back(ctx, error):
             raise
-        return f"HTTP {error.status}" if error.status else error.message
+        is_closed = isinstance(error, Disallowed) or error.status in CLOSED
+        return NoPage(f"HTTP {error.status}" if error.status else error.message, is_closed)
 
 
 def _may_come_back(ctx: Context, error: FetchError) -> bool:
