@@ -28,7 +28,7 @@ async def headless_collect(link: Found, ctx: Context) -> Found | None:
     if not link.get("browser"):
         return None
     http = the_job(ctx).http
-    about = {"browser": http.browser} if http.browser else {}
+    about: Found = {"browser": http.browser} if http.browser else {}
     response = await ctx.render(link["url"], wait=http.wait, **about)
     return {"kind": PAGE, "url": response.url, "html": response.text[:LONGEST_PAGE]}
 
