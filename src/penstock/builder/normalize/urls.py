@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from yarl import URL
@@ -12,6 +13,7 @@ from penstock.http.addresses import MAX_URL, is_too_long
 from penstock.http.links import normalised
 
 LONGEST_DOMAIN = 253
+MOST_REMEMBERED, LONGEST_REMEMBERED = 4_096, 300
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}:(?!\d)", re.IGNORECASE)
@@ -56,6 +58,13 @@ def is_own_site(domain: str) -> bool:
 
 def web_url(value: Any) -> str | None:
     """An address on the web in one spelling, whoever's it is."""
+    # The same few addresses are looked at again and again: hits, links, what pages and lists say.
+    if isinstance(value, str) and len(value) <= LONGEST_REMEMBERED:
+        return _remembered(value)
+    return _web_url(value)
+
+
+def _web_url(value: Any) -> str | None:
     text = clean(value, MAX_URL)
     if text is None or " " in text or is_too_long(text):
         return None
@@ -67,8 +76,16 @@ def web_url(value: Any) -> str | None:
     return None if url is None or host_of(url) is None else url
 
 
+_remembered = lru_cache(maxsize=MOST_REMEMBERED)(_web_url)
+
+
 def host_of(url: str) -> str | None:
     """The name of a URL's host in lower case; None for numbers and for what is no name."""
+    return _host(url) if len(url) <= LONGEST_REMEMBERED else _host.__wrapped__(url)
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _host(url: str) -> str | None:
     try:
         host = (URL(url).raw_host or "").lower().rstrip(".")
     except (ValueError, UnicodeError):
