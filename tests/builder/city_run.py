@@ -6,12 +6,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from penstock.builder.city.evaluation import Evaluation, evaluate
-from penstock.builder.city.project import SOURCE, lay_out
+from penstock.builder.city.project import CONFIG, SOURCE, lay_out
 from penstock.builder.city.server import City
 from penstock.builder.company import Company
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK, until
@@ -26,6 +25,11 @@ class CityRun:
         self.folder = folder
         self.city = city
         lay_out(city, folder, **about)
+
+    def configure(self, **keys: Any) -> None:
+        """Change keys of the project."""
+        config = self.folder / CONFIG
+        config.write_text(json.dumps({**json.loads(config.read_bytes()), **keys}))
 
     def command(self, *arguments: str, within_s: float = 280) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -81,9 +85,3 @@ class CityRun:
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
-    )

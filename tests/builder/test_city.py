@@ -6,7 +6,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from penstock.builder.city.evaluation import Evaluation
@@ -130,13 +129,23 @@ def test_a_budget_holds_at_the_servers_and_the_run_goes_on_with_more(
         assert city.counted <= 300
         assert "the budget of 300 requests of run 1 is exhausted" in stopped.stdout
         assert not run.package.exists()
-        config = run.folder / "penstock.yaml"
-        project = msgspec.json.decode(config.read_bytes())
-        project["sources"][SOURCE] = source_of(city)
-        config.write_bytes(msgspec.json.encode(project))
+        run.configure(sources={SOURCE: source_of(city)})
         assert run.command("retry", "1", "--failed").returncode == 0
         found = run.run()
         assert found.returncode == 0, found.stderr
+    assert run.dataset == built.dataset
+    assert run.json("runs", "show", "1")["usage"]["requests"] == city.counted
+
+
+def test_two_workers_on_postgres_give_the_same_dataset(
+    built: CityRun, tmp_path: Path, database: str
+) -> None:
+    with City(SMALL) as city:
+        run = CityRun(tmp_path / "city", city)
+        run.configure(store=database)
+        assert run.command("run", SOURCE, "--detach").returncode == 0
+        found = run.command("up", "--until-idle", "--workers", "2")
+    assert found.returncode == 0, found.stderr
     assert run.dataset == built.dataset
     assert run.json("runs", "show", "1")["usage"]["requests"] == city.counted
 
