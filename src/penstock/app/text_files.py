@@ -11,7 +11,7 @@ from penstock.errors import UsageError
 MODE = 0o644
 
 
-def replace_text(file: Path, text: str) -> None:
+def replace_text(file: Path, text: str, mode: int = MODE) -> None:
     """Put the text in the file's place. Its folder must be there; a link is replaced, not followed.
 
     The name of what is not whole yet ends in `.tmp`: collectors pass over it.
@@ -19,7 +19,7 @@ def replace_text(file: Path, text: str) -> None:
     beside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         beside.unlink(missing_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with open(descriptor, "w", encoding="utf-8") as made:
                 made.write(text)
