@@ -130,6 +130,14 @@ class DrainWatch:
             seconds=round(self._seconds(), 3),
         )
 
+    def stop(self) -> None:
+        """Somebody has stopped it."""
+        self.ended = "stopped"
+
+    def begin(self) -> None:
+        """Its first job is there: its time is counted from here."""
+        self._began_at = self.project.clock.monotonic()
+
     def _show(self, seen: StagesSeen) -> None:
         now = self.project.clock.monotonic()
         if self.on_progress is not None and now >= self._show_at:
@@ -165,3 +173,57 @@ class DrainWatch:
 
     def _seconds(self) -> float:
         return self.project.clock.monotonic() - self._began_at
+
+
+@dataclass
+class RunWatch:
+    """The watch over a drain of a whole run: over each of its stages, in order."""
+
+    project: Nouns
+    stages: list[DrainWatch]
+    deadline_s: float | None
+    on_stage: Callable[[DrainView], None]
+    on_progress: Callable[[], None]
+    ended: str = ""
+    _views: dict[str, DrainView] = field(default_factory=dict)
+    _begun: set[str] = field(default_factory=set)
+    _show_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._began_at = self.project.clock.monotonic()
+
+    def is_over(self) -> bool:
+        """Whether all stages are closed, or its time is over."""
+        seen = self.stages[0].seen()
+        for watch in self.stages:
+            self._look(watch, seen)
+        now = self.project.clock.monotonic()
+        if len(self._views) == len(self.stages):
+            self.ended = "closed"
+        elif self.deadline_s is not None and now - self._began_at >= self.deadline_s:
+            self.ended = "deadline"
+        if now >= self._show_at:
+            self._show_at = now + PROGRESS_S
+            self.on_progress()
+        return bool(self.ended)
+
+    def stop(self) -> None:
+        self.ended = "stopped"
+
+    def views(self) -> list[DrainView]:
+        """How far each stage is, in order; of one that is closed, what it was then."""
+        for watch in self.stages:
+            watch.ended = watch.ended or self.ended
+        return [self._views.get(watch.stage.name) or watch.view() for watch in self.stages]
+
+    def _look(self, watch: DrainWatch, seen: StagesSeen) -> None:
+        name = watch.stage.name
+        if name in self._views:
+            return
+        if name not in self._begun and seen.counts.get(name, StageCount()).total:
+            self._begun.add(name)
+            watch.begin()
+        if watch.is_closed(seen):
+            watch.ended = "closed"
+            self._views[name] = watch.view(seen)
+            self.on_stage(self._views[name])

@@ -21,7 +21,7 @@ from penstock.gates.capacity import DrainScope
 from penstock.jobs.run import Plan, PlannedStage, RunKind, StageCount
 
 if TYPE_CHECKING:
-    from penstock.app.drain_watch import DrainWatch, StagesSeen, Until
+    from penstock.app.drain_watch import DrainWatch, RunWatch, StagesSeen, Until
     from penstock.app.views.drains import DrainView
     from penstock.pipeline.graph import Graph
     from penstock.store.rows import RunRow
@@ -44,6 +44,13 @@ class Drains(Noun):
         row, store = self._project.require_run(run), self._store
         plan = store.runs.plan(run)
         return _views(plan, self._graph(row), stages_seen(store, row, plan))
+
+    def look(self, run: int, step: str) -> DrainView:
+        """How far a stage of a prepared run is; nothing is performed."""
+        watch = self._watch(run, step, (1, 1), "closed", None, None)
+        seen = watch.seen()
+        watch.ended = "closed" if watch.is_closed(seen) else ""
+        return watch.view(seen)
 
     def perform(
         self,
@@ -78,8 +85,38 @@ class Drains(Noun):
             return watch.view(seen)
         if not wait_upstream and seen.is_blocked(watch.stage):
             raise _upstream_open(watch, seen)
-        self._drain(watch, tell, stopping or threading.Event())
+        self._drain(watch, watch.scope, tell, stopping or threading.Event())
         return watch.view()
+
+    def perform_run(
+        self,
+        run: int,
+        *,
+        retry_failed: bool = False,
+        deadline_s: float | None = None,
+        on_stage: Callable[[DrainView], None] = lambda view: None,
+        on_progress: Callable[[], None] = lambda: None,
+        tell: Callable[[str], None] = lambda text: None,
+        stopping: threading.Event | None = None,
+        actor: str | None = None,
+    ) -> Sequence[DrainView]:
+        """Perform all stages of a prepared run at once: items go through them as `penstock run` lets them.
+
+        Answers with a view for each stage, in order. `on_stage` is called with that of each one as it is
+        closed, `on_progress` about once a second. The rest is as in `perform`.
+        """
+        from penstock.app.drain_watch import RunWatch
+
+        row = self._project.require_run(run)
+        names = [stage.name for stage in self._store.runs.plan(run).stages]
+        watches = [self._watch(run, name, (1, 1), "closed", None, None) for name in names]
+        watch = RunWatch(self._project, watches, deadline_s, on_stage, on_progress)
+        if retry_failed and row.quarantined:
+            refuse_opening(self._project, run)
+            self._store.runs.retry_failed(run, who(actor), "drained again")
+        if not watch.is_over():
+            self._drain(watch, DrainScope(run), tell, stopping or threading.Event())
+        return watch.views()
 
     def _watch(
         self,
@@ -115,18 +152,22 @@ class Drains(Noun):
             return None
 
     def _drain(
-        self, watch: DrainWatch, tell: Callable[[str], None], stopping: threading.Event
+        self,
+        watch: DrainWatch | RunWatch,
+        scope: DrainScope,
+        tell: Callable[[str], None],
+        stopping: threading.Event,
     ) -> None:
         from penstock.app.run_performer import in_own_loop
         from penstock.engine.drain import drain
 
-        about = (watch.scope, watch.is_over, tell, stopping)
+        about = (scope, watch.is_over, tell, stopping)
         try:
             is_whole = in_own_loop(lambda: drain(self._project, *about), stopping)
         except AlreadyRunning as error:
             raise _alone(error) from None
         if not is_whole or not watch.ended:
-            watch.ended = "stopped"
+            watch.stop()
 
 
 def _views(plan: Plan, graph: Graph | None, seen: StagesSeen | None) -> list[DrainStage]:
