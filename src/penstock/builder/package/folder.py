@@ -53,7 +53,9 @@ class Folder:
         sync(self._aside)
         home = self._outdir / HOME
         place = home / hashlib.sha256(lines.encode()).hexdigest()[:16]
-        # Under this name lie these very bytes, if it is there: it got its name as a whole.
+        # Under this name lie these very bytes, unless somebody has changed them since.
+        if place.exists() and not self._is_at(place):
+            shutil.rmtree(place)
         if not place.exists():
             os.rename(self._aside, place)
             sync(home)
@@ -62,6 +64,10 @@ class Folder:
             if other.is_dir() and other != place:
                 shutil.rmtree(other)
         return self._outdir / LINK
+
+    def _is_at(self, place: Path) -> bool:
+        """Whether the files there are those of this package."""
+        return all(_sum(place / name) == digest for name, digest in self.sums.items())
 
     def _point_to(self, place: Path) -> None:
         beside = self._outdir / f".{LINK}.new"
@@ -107,3 +113,11 @@ def _locked(home: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _sum(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""

@@ -59,7 +59,9 @@ async def normalize_resolve(ctx: Context) -> AsyncIterator[Found]:
         if data["run"] == run:
             rows.append({name: value for name, value in data.items() if name not in _OF_RECORDS})
     found = await ctx.in_thread(lambda: list(resolve(rows, job.dedupe.threshold)))
-    kept = [company for company in found if is_wanted(company, job.filters)]
+    wanted = [company for company in found if is_wanted(company, job.filters)]
+    # A sample is of so many companies; without one, of all.
+    kept = wanted[: ctx.run.options.pages]
     about = {"rows": len(rows), "companies": len(kept), "left_out": len(found) - len(kept)}
     ctx.save(runs_collection(job), key=run, data=about, merge="merge")
     for company in kept:

@@ -60,16 +60,17 @@ async def package_export(ctx: Context) -> None:
     async for record in ctx.records(job.output.collection):
         if record["key"] in finished:
             companies.append(record["data"])
-        elif is_full(ctx) and not record["data"].get("deleted"):
-            # Found by a run before, and by this one not any more.
+        elif is_full(ctx) and not ctx.run.options.pages and not record["data"].get("deleted"):
+            # Found by a run before, and by this one not any more; a sample does not look for all.
             gone = {"id": record["key"], "deleted": True}
             ctx.save(job.output.collection, key=record["key"], data=gone)
-    joined = await ctx.in_thread(lambda: list(_joined(job, companies)))
-    manifest = await ctx.in_thread(lambda: _exported(ctx, job, joined, about["rows"]))
-    _report(ctx, job, manifest, {**about, "joined": len(companies) - len(joined)})
+    root, rows = Path(ctx.source.root), about["rows"]
+    packed = await ctx.in_thread(lambda: list(joined(job, companies)))
+    manifest = await ctx.in_thread(lambda: exported(root, job, packed, rows))
+    _report(ctx, job, manifest, {**about, "joined": len(companies) - len(packed)})
 
 
-def _joined(job: Job, companies: list[Company]) -> Iterator[Company]:
+def joined(job: Job, companies: list[Company]) -> Iterator[Company]:
     """The companies, with those as one that only enrichment has shown to be one."""
     for company in rejoin(companies, job.dedupe.threshold):
         if company.get("quality_score") is None:
@@ -98,10 +99,11 @@ async def _about(ctx: Context, job: Job, run: int) -> Found:
     return found
 
 
-def _exported(ctx: Context, job: Job, companies: list[Company], rows: int) -> Manifest:
+def exported(root: Path, job: Job, companies: list[Company], rows: int) -> Manifest:
+    """The package of these companies, below the project's folder."""
     return export(
         companies,
-        Path(ctx.source.root, job.output.dir),
+        root / job.output.dir,
         title=job.title,
         formats=job.output.formats,
         targets={k: v for k, v in job.targets.items() if k != "min_lines_per_s"},
