@@ -27,6 +27,7 @@ GROUPS = {
         "start": Command("start", "start a draft run"),
         "prepare": Command("prepare", "make a run for an orchestrator's tasks"),
         "drain": Command("drain", "perform one step of a prepared run"),
+        "builder": Command("builder", "build a dataset of companies from a job"),
         "up": Command("up", "run workers and the scheduler"),
         "worker": Command("worker", "run workers only"),
         "scheduler": Command("scheduler", "run the scheduler only"),

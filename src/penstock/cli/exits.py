@@ -12,6 +12,8 @@ FAILED = 4
 STORE = StoreError.exit_code
 ALREADY_RUNNING = AlreadyRunning.exit_code
 REFUSED = Refused.exit_code
+BUDGET_EXCEEDED = 8
+KPI_MISSED = 9
 NOT_YET = 75
 INTERRUPTED = 130
 
@@ -24,6 +26,8 @@ MEANINGS = {
     STORE: "the database can't be opened, read or written, or `db check` found problems",
     ALREADY_RUNNING: "another Penstock works on this project",
     REFUSED: "possible, but not in the present state, or not without `--yes`",
+    BUDGET_EXCEEDED: "`builder`: a budget had no room for all of it; nothing is lost",
+    KPI_MISSED: "`builder`: the package is made, and a target of the dataset is missed",
     NOT_YET: "`drain` ended before its step was done; run it again",
     INTERRUPTED: "interrupted; what was queued stays queued",
 }

@@ -57,13 +57,18 @@ def show(args: argparse.Namespace) -> int:
     finally:
         if project is not None:
             project.close()
-    out: Output = args.out
+    if (args.format == "text" and args.output is None) or args.json:
+        return show_graph(graph, args)
+    _draw(graph, args)
+    return exits.DONE
+
+
+def show_graph(graph: StepGraphView, args: argparse.Namespace) -> int:
+    """The graph as a table, or as JSON."""
     if args.json:
-        out.json(graph.as_json())
-    elif args.format == "text" and args.output is None:
-        _tell(graph, args.explain, out)
+        args.out.json(graph.as_json())
     else:
-        _draw(graph, args)
+        _tell(graph, args.explain, args.out)
     return exits.DONE
 
 
