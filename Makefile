@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV   := .venv
 BENCH  := .bench/venv
 SITE   := .docs/venv
+# Orchestrators can't share an environment: each has one of its own there.
+BRIDGES := .bridges
+ENGINES := prefect dagster
 PIP    := -m pip --disable-pip-version-check install --quiet --require-hashes
 # The checkout itself has no hash; everything it needs was installed with one just before.
 EDIT   := -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
@@ -12,10 +15,10 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 .DEFAULT_GOAL := help
 # An environment that was interrupted half-way is made again.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check format docs bench torture reference screenshots requirements
+.PHONY: help setup demo test test-bridges check format docs bench torture reference screenshots requirements
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.tested $(VENV)/.programs ## Make .venv with Penstock and all that its tests need
 
@@ -25,6 +28,11 @@ demo: $(VENV)/.installed ## Ingest a bundled site of 300 pages, for real, in und
 test: $(VENV)/.tested $(VENV)/.programs ## Run every test but the long ones (ARGS="-k settings" to choose)
 # More processes than cores: many tests wait for other processes, or for a lease to run out.
 	@$(VENV)/bin/python -m pytest -n 6 --dist worksteal -rfEs -m "not torture" $(ARGS)
+
+test-bridges: $(VENV)/.tested $(VENV)/.programs ## Run the bridges on real orchestrators (ENGINES=prefect to choose)
+# One that can't be installed does not keep the others from their tests, and is named.
+	@for engine in $(ENGINES); do $(MAKE) --no-print-directory $(BRIDGES)/$$engine/.installed || true; done
+	@$(VENV)/bin/python -m tests.bridges.run $(ENGINES) -- $(ARGS)
 
 check: $(VENV)/.tested ## Check format, lint, types and which room imports which
 	@$(VENV)/bin/ruff format --check .
@@ -53,10 +61,10 @@ screenshots: $(VENV)/.tested ## Write the pictures of docs/dashboard.md, from th
 	@$(VENV)/bin/python -m tests.browser.screenshots
 
 requirements: ## Compile requirements/*.in to pinned, hashed .txt files (needs uv)
-	@cd requirements && for name in runtime build test bench docs; do \
+	@cd requirements && for name in runtime build test bench docs $(ENGINES); do \
 	  $(COMPILE) $$name.in --output-file $$name.txt >/dev/null || exit 1; done
 
-$(VENV)/bin/python $(BENCH)/bin/python $(SITE)/bin/python:
+$(VENV)/bin/python $(BENCH)/bin/python $(SITE)/bin/python $(ENGINES:%=$(BRIDGES)/%/bin/python):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Penstock needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
@@ -88,4 +96,10 @@ $(BENCH)/.installed: $(BENCH)/bin/python pyproject.toml requirements/bench.txt
 $(SITE)/.installed: $(SITE)/bin/python requirements/docs.txt
 	@echo "Installing what builds the site into $(SITE) …"
 	@$(SITE)/bin/python $(PIP) -r requirements/docs.txt
+	@touch $@
+
+$(BRIDGES)/%/.installed: $(BRIDGES)/%/bin/python pyproject.toml requirements/%.txt
+	@echo "Installing Penstock and $* into $(BRIDGES)/$* …"
+	@$(BRIDGES)/$*/bin/python $(PIP) -r requirements/$*.txt -c requirements/$*.txt
+	@$(BRIDGES)/$*/bin/python $(EDIT)
 	@touch $@

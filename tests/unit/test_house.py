@@ -220,7 +220,7 @@ def names(lines: list[str]) -> set[str]:
     return {match[0].lower() for match in wanted if match}
 
 
-@pytest.mark.parametrize("name", ["runtime", "build", "test", "bench"])
+@pytest.mark.parametrize("name", ["runtime", "build", "test", "bench", "prefect", "dagster"])
 def test_every_requirement_is_pinned_with_a_hash(name: str) -> None:
     compiled = pins(f"{name}.txt")
     assert compiled
@@ -229,7 +229,7 @@ def test_every_requirement_is_pinned_with_a_hash(name: str) -> None:
     assert wanted <= {pin.split("==")[0].lower() for pin in compiled}
 
 
-@pytest.mark.parametrize("name", ["test", "bench"])
+@pytest.mark.parametrize("name", ["test", "bench", "prefect", "dagster"])
 def test_what_is_tested_and_measured_is_what_is_installed(name: str) -> None:
     # Without the markers: a package that more of the others need may be wanted on more Pythons.
     installed, others = (
@@ -247,7 +247,7 @@ def test_the_wheel_asks_for_what_the_runtime_requirements_say() -> None:
 def test_make_help_explains_every_target() -> None:
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.findall(r"^\.PHONY: (.*)$", make, flags=re.MULTILINE)[0].split()
-    explained = re.findall(r"^([a-z]+):.*## \S", make, flags=re.MULTILINE)
+    explained = re.findall(r"^([a-z-]+):.*## \S", make, flags=re.MULTILINE)
     assert phony == explained
     assert {"help", "setup", "demo", "test", "check", "bench", "torture"} <= set(explained)
 

@@ -1,0 +1,81 @@
+"""The other direction: an engine waits for a run of Penstock, or its run is a signal to Penstock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.app.views.runs import RunView
+from penstock.bridges.drains import TaskFailed, failing_in_one_line
+from penstock.bridges.places import Place
+from penstock.counting import count
+from penstock.errors import UsageError
+
+
+def run_now(place: Place, run: int) -> RunView:
+    """The run as it is now."""
+    with failing_in_one_line(), place.opened() as project:
+        return project.runs.get(run)
+
+
+def latest_run(place: Place, source: str, since: float | None = None) -> RunView | None:
+    """The newest run of a source, if it was made after this moment (seconds since the epoch)."""
+    with failing_in_one_line(), place.opened() as project:
+        found = project.runs.list(source, limit=1).items
+        return found[0] if found and (since is None or found[0].created_at > since) else None
+
+
+def ended_runs(place: Place, source: str, after: int = 0, limit: int = 100) -> Sequence[RunView]:
+    """Runs of a source that have ended, with a number beyond this one, oldest first."""
+    with failing_in_one_line(), place.opened() as project:
+        found = project.runs.list(source, limit=limit).items
+        return [run for run in reversed(found) if run.id > after and run.is_ended]
+
+
+def refuse_failed(run: RunView, partial: str = "warn") -> None:
+    """Raise TaskFailed if a run that was waited for has not come to what was asked for."""
+    is_bad = run.state in ("failed", "cancelled") or (
+        run.state == "partial" and partial == "failed"
+    )
+    if is_bad:
+        jobs = count(run.quarantined, "job")
+        raise TaskFailed(
+            f"run {run.id} of {run.source} is {run.state}; {jobs} in quarantine",
+            code=f"run_{run.state}",
+            exit_code=4,
+            is_final=False,
+        )
+
+
+def wait_for_run(
+    place: Place,
+    run: int,
+    *,
+    partial: str = "warn",
+    every_s: float = 5.0,
+    pause: Callable[[float], object],
+) -> RunView:
+    """Wait until a run has ended; `pause` is the engine's way to sleep. Somebody else performs it."""
+    seen = run_now(place, run)
+    while not seen.is_ended:
+        pause(every_s)
+        seen = run_now(place, run)
+    refuse_failed(seen, partial)
+    return seen
+
+
+def raise_signal(
+    place: Place,
+    name: str,
+    data: Any = None,
+    *,
+    key: str | None = None,
+    source: str | None = None,
+    actor: str,
+) -> int:
+    """Raise a signal and answer its number. The same key raises it once, however often a task is tried."""
+    if not name:
+        raise UsageError("a signal has a name")
+    with failing_in_one_line(), place.opened() as project:
+        raised = project.signals.raise_(name, data, key=key, source=source, actor=actor)
+        return raised.id
