@@ -91,7 +91,7 @@ def prepare_run(
             actor=actor,
             reason=reason,
         )
-        assert started.run is not None  # noqa: S101 - only runs that can't be made have none, and raise
+        assert started.run is not None  # noqa: S101 - only a dry run has none
         return started.run.id
 
 

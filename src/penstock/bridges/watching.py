@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.app.views.runs import RunView
-from penstock.bridges.drains import TaskFailed, failing_in_one_line
+from penstock.bridges.drains import TaskFailed, check_partial, failing_in_one_line
 from penstock.bridges.places import Place
 from penstock.counting import count
 from penstock.errors import UsageError
+
+
+def start_run(
+    place: Place,
+    source: str,
+    *,
+    kind: str | None = None,
+    params: dict[str, Any] | None = None,
+    actor: str,
+    reason: str = "",
+) -> int:
+    """Queue a run for Penstock's own workers, or find the source's unfinished one; answer its number."""
+    with failing_in_one_line(), place.opened() as project:
+        started = project.runs.start(
+            source, kind, params=params, awaited=True, actor=actor, reason=reason
+        )
+        assert started.run is not None  # noqa: S101 - only a dry run has none
+        return started.run.id
 
 
 def run_now(place: Place, run: int) -> RunView:
@@ -53,9 +72,10 @@ def wait_for_run(
     *,
     partial: str = "warn",
     every_s: float = 5.0,
-    pause: Callable[[float], object],
+    pause: Callable[[float], object] = time.sleep,
 ) -> RunView:
-    """Wait until a run has ended; `pause` is the engine's way to sleep. Somebody else performs it."""
+    """Wait until a run has ended that others perform; `pause` is how to sleep, if the engine has a way."""
+    check_partial(partial)
     seen = run_now(place, run)
     while not seen.is_ended:
         pause(every_s)
