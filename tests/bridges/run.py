@@ -1,4 +1,4 @@
-"""`python -m tests.bridges.run prefect dagster -- -k killed`: test each bridge in the environment of its engine."""
+"""`python -m tests.bridges.run prefect -- -k killed`: test bridges, each in the environment of its engine."""
 
 from __future__ import annotations
 

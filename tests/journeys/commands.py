@@ -26,8 +26,16 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-# What the demonstrations run in a project of their own, and what is no module to be imported.
-NOT_OURS = ("penstock.demo.first", "penstock.demo.project", "penstock.__main__")
+# What the demonstrations run in a project of their own, what is no module to be imported, and what needs an
+# orchestrator.
+NOT_OURS = (
+    "penstock.demo.first",
+    "penstock.demo.project",
+    "penstock.__main__",
+    "penstock.bridges.airflow",
+    "penstock.bridges.dagster",
+    "penstock.bridges.prefect",
+)
 LONGEST_REQUEST = 1 << 20
 # Held to the end: a Popen that is collected while its process runs complains of it.
 LAUNCHED: list[subprocess.Popen[bytes]] = []

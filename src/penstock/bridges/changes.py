@@ -20,6 +20,7 @@ from penstock.bridges.places import Place
 # A file that is younger may still be written.
 SETTLED_S = 5.0
 MOST = 100
+PERIODS = {"d": "day"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +93,4 @@ def newly_ended_runs(
 
 def _name(budget: BudgetView) -> str:
     whose = budget.source or (f"run {budget.run}" if budget.run else "project")
-    return f"{whose}: {budget.measure} per {budget.period}"
+    return f"{whose}: {budget.measure} a {PERIODS.get(budget.period, budget.period)}"

@@ -146,21 +146,24 @@ def in_thread(act: Callable[[threading.Event], Answer]) -> Answer:
     """
     answers: list[Answer] = []
     errors: list[BaseException] = []
+    # Not `thread.join`: what a signal handler raises in it makes Python take the thread for ended.
+    done = threading.Event()
 
     def work() -> None:
         try:
             answers.append(act(stopping))
         except BaseException as error:
             errors.append(error)
+        finally:
+            done.set()
 
     with _stoppable() as stopping:
-        thread = threading.Thread(target=work, name="penstock drain")
-        thread.start()
+        threading.Thread(target=work, name="penstock drain").start()
         try:
-            _wait_for(thread)
+            _wait_for(done)
         except BaseException:
             stopping.set()
-            thread.join()
+            _wait_for(done)
             raise
     if errors:
         raise errors[0]
@@ -205,9 +208,9 @@ def _stoppable() -> Iterator[threading.Event]:
         _stopping.discard(stopping)
 
 
-def _wait_for(thread: threading.Thread) -> None:
-    while thread.is_alive():
-        thread.join(ATTENTION_S)
+def _wait_for(done: threading.Event) -> None:
+    while not done.wait(ATTENTION_S):
+        pass
 
 
 def _warning(view: DrainView) -> str:

@@ -1,0 +1,108 @@
+"""Projects that the bridges are tested with, and what their ends must look like."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from penstock.builder.registry import builder
+from penstock.jobs.job import JobState
+from penstock.pipeline.selection import select
+from tests.journeys.rig import Rig, until
+from tests.journeys.test_prepared_runs import STAGES, STEPS
+
+__all__ = [
+    "STAGES",
+    "STEPS",
+    "configured",
+    "days_rig",
+    "edges_of",
+    "mended",
+    "rig_of",
+    "source",
+    "wait_for_drain",
+]
+
+DAYS = """
+from penstock import Pipeline
+
+days = Pipeline("days")
+
+
+@days.step(unit="run")
+def discover(ctx):
+    return []
+
+
+@days.step(after="discover", unit="page", windows=True)
+def fetch(ctx):
+    return {"day": f"{ctx.window.partition} {ctx.window.start:%Y-%m-%d}"}
+
+
+@days.step(after="fetch", unit="candidate")
+def persist(row, ctx):
+    ctx.save("day", key=row["day"], data=row)
+"""
+
+
+def source(pages: int, **params: Any) -> dict[str, Any]:
+    return {
+        "pipeline": "steps:pages",
+        "params": {"pages": pages, **params},
+        "retry": {"tries": 1},
+    }
+
+
+def rig_of(folder: Path, pages: int, store: str = "sqlite:penstock.db", **params: Any) -> Rig:
+    return Rig(folder, {"shop": source(pages, **params)}, STEPS, store=store)
+
+
+def days_rig(folder: Path) -> Rig:
+    """A source with a history: a record for each day that a backfill covers."""
+    backfill = {"window": "1d", "partitions": ["AAPL"]}
+    return Rig(folder, {"prices": {"pipeline": "steps:days", "backfill": backfill}}, DAYS)
+
+
+def mended(rig: Rig) -> None:
+    """The step that fails on bad pages fails no longer."""
+    (rig.folder / "steps.py").write_text(STEPS.replace("raise ValueError", "str"))
+
+
+def edges_of(profile: str) -> set[tuple[str, str]]:
+    """The edges of a profile of the builder, as its registry says."""
+    return {(before, each.name) for each in select(builder, profile).steps for before in each.after}
+
+
+def wait_for_drain(rig: Rig, stage: str, ended: int) -> int:
+    """Until a drain has done so many jobs of a stage: the process of its task."""
+
+    def is_amid() -> bool:
+        return len(rig.jobs(JobState.SUCCEEDED, stage=stage)) >= ended
+
+    until(is_amid, f"{ended} jobs of {stage} are done")
+    found: int = until(lambda: _drain_pid(rig), "its drain is at work")
+    return found
+
+
+def _drain_pid(rig: Rig) -> int | None:
+    """The process that has a worker of this project: the task's own."""
+    for worker in rig.store.workers.all():
+        parent = _parent_of(worker.pid)
+        if worker.scope and parent is not None:
+            return parent
+    return None
+
+
+def _parent_of(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def configured(folder: Path, **changes: Any) -> None:
+    """Change keys of a rig's penstock.yaml."""
+    file = folder / "penstock.yaml"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
