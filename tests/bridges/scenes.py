@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.builder.registry import builder
 from penstock.jobs.job import JobState
+from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.pipeline.selection import select
 from tests.journeys.rig import Rig, until
 from tests.journeys.test_prepared_runs import STAGES, STEPS
@@ -15,6 +16,8 @@ from tests.journeys.test_prepared_runs import STAGES, STEPS
 __all__ = [
     "STAGES",
     "STEPS",
+    "assert_sound",
+    "builder_shaped",
     "configured",
     "days_rig",
     "edges_of",
@@ -64,9 +67,65 @@ def days_rig(folder: Path) -> Rig:
     return Rig(folder, {"prices": {"pipeline": "steps:days", "backfill": backfill}}, DAYS)
 
 
+SHAPED = """
+from dataclasses import replace
+
+from penstock.builder.registry import builder
+from penstock.pipeline.registry import Registry
+
+companies = Registry("companies", default="standard")
+
+
+def function_of(step):
+    if step.is_gather:
+        return "gather"
+    return "nothing" if step.after or step.needs else "first"
+
+
+companies.steps.update(
+    {
+        name: replace(
+            step,
+            target=f"shaped:{function_of(step)}",
+            options={**step.options, "key": None, "retry": None},
+        )
+        for name, step in builder.steps.items()
+    }
+)
+companies.profiles.update(builder.profiles)
+companies.features.update(builder.features)
+
+
+def first(ctx):
+    return []
+
+
+def nothing(item):
+    return item
+
+
+def gather(ctx):
+    return None
+"""
+
+
+def builder_shaped(folder: Path, profile: str) -> Rig:
+    """A source with the steps and edges of the builder, which do nothing."""
+    (folder / "shaped.py").write_text(SHAPED)
+    return Rig(folder, {"companies": {"pipeline": "shaped:companies", "profile": profile}})
+
+
 def mended(rig: Rig) -> None:
     """The step that fails on bad pages fails no longer."""
     (rig.folder / "steps.py").write_text(STEPS.replace("raise ValueError", "str"))
+
+
+def assert_sound(rig: Rig) -> None:
+    """As the rig does, but for the command: the environment of an engine lacks some of its modules."""
+    assert rig.jobs(*OPEN_JOB_STATES) == []
+    assert rig.store.workers.all() == []
+    rig.assert_fenced()
+    assert rig.store.upkeep.check() == []
 
 
 def edges_of(profile: str) -> set[tuple[str, str]]:

@@ -165,6 +165,15 @@ def test_wrong_configuration_is_final_and_said_in_one_line_without_secrets(
     assert "\n" not in unreadable.value.message
 
 
+def test_code_that_can_not_be_loaded_is_named(tmp_path: Path) -> None:
+    with rig_of(tmp_path, 3):
+        place = place_of(tmp_path)
+        run_id = prepared(place)
+        (tmp_path / "steps.py").write_text("import nowhere_to_be_found")
+        with pytest.raises(TaskFailed, match="a worker could not work .*nowhere_to_be_found"):
+            drain_stage(place, run_id, "discover", actor=ACTOR)
+
+
 def test_in_thread_answers_and_raises_as_if_it_were_done_here() -> None:
     assert in_thread(lambda stopping: stopping.is_set()) is False
     with pytest.raises(ZeroDivisionError):

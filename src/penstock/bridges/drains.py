@@ -9,7 +9,8 @@ they are, and what they raise stops the drain in good order.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -25,6 +26,8 @@ Partial: TypeAlias = Literal["ok", "warn", "failed"]
 PARTIAL: tuple[Partial, ...] = ("ok", "warn", "failed")
 # While a thread waits for another one, it hears of what an engine raises in it only between two waits.
 ATTENTION_S = 0.2
+LAST_LINES = 3
+ABOVE = "its message is above"
 Answer = TypeVar("Answer")
 
 _stopping: set[threading.Event] = set()
@@ -116,7 +119,11 @@ def drain_stage(
     """
     check_partial(partial)
     with failing_in_one_line(), place.opened() as project:
-        hidden = project.settings.secrets
+        hidden, said = project.settings.secrets, deque[str](maxlen=LAST_LINES)
+
+        def heard(text: str) -> None:
+            said.append(redact(text, hidden))
+            tell(said[-1])
 
         def drained(stopping: threading.Event) -> DrainView:
             return project.drain(
@@ -126,12 +133,12 @@ def drain_stage(
                 wait_upstream=wait_upstream,
                 retry_failed=attempt > 1,
                 deadline_s=deadline_s,
-                tell=lambda text: tell(redact(text, hidden)),
+                tell=heard,
                 stopping=stopping,
                 actor=actor,
             )
 
-        with failing_in_one_line(hidden):
+        with failing_in_one_line(hidden, said):
             view = in_thread(drained)
             view.raise_if_failed("failed" if partial == "failed" else "ok")
     warning = _warning(view) if view.state == "partial" and partial == "warn" else ""
@@ -182,14 +189,20 @@ def run_url(dashboard: str, run_id: int) -> str:
 
 
 @contextmanager
-def failing_in_one_line(secrets: frozenset[str] = frozenset()) -> Iterator[None]:
-    """Turn Penstock's errors into TaskFailed: what is wrong and what to do, without secrets."""
+def failing_in_one_line(
+    secrets: frozenset[str] = frozenset(), said: Iterable[str] = ()
+) -> Iterator[None]:
+    """Turn Penstock's errors into TaskFailed: what is wrong and what to do, without secrets.
+
+    Where an error points to what was `said` before it, the line has that instead.
+    """
     try:
         yield
     except TaskFailed:
         raise
     except PenstockError as error:
-        text = f"{error.message} ({error.hint})" if error.hint else error.message
+        hint = "; ".join(said) if error.hint == ABOVE else error.hint
+        text = f"{error.message} ({hint})" if hint else error.message
         raise TaskFailed(
             redact(" ".join(text.split()), secrets | environment_secrets()),
             code=error.code,

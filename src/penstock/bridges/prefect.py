@@ -19,6 +19,7 @@ from penstock.bridges.drains import (
     TaskFailed,
     check_partial,
     drain_stage,
+    failing_in_one_line,
     prepare_run,
     run_url,
     stop_drains,
@@ -116,10 +117,14 @@ def _run_pipeline(
     options: dict[str, Any],
 ) -> State[Any]:
     kind = asked["kind"] or ("backfill" if asked["between"] else None)
-    graph = pipeline_tasks(place, source, kind, shards)
+    try:
+        with failing_in_one_line():
+            graph = pipeline_tasks(place, source, kind, shards)
+    except TaskFailed as error:
+        return _failed(error)
     prepared = prepare.with_options(**tasks)(place, source, asked, return_state=True)
     if not prepared.is_completed():
-        return Failed(message=prepared.message)
+        return _flow_state([prepared], {})
     run_id: int = prepared.result()
 
     def submit(each: BridgeTask, after: list[PrefectFuture[Any]]) -> list[PrefectFuture[Any]]:
@@ -190,7 +195,11 @@ def builder_prefect_flow(
     The first step that fails ends the flow. Prefect stores parameters: secrets belong into the environment of
     the worker, not into `env`.
     """
-    graph = builder_tasks(profile)
+    try:
+        with failing_in_one_line():
+            graph = builder_tasks(profile)
+    except TaskFailed as error:
+        return _failed(error)
 
     def submit(each: BridgeTask, after: list[PrefectFuture[Any]]) -> list[PrefectFuture[Any]]:
         one = run_step_task.with_options(name=each.name, task_run_name=each.name)
