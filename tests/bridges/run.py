@@ -28,7 +28,7 @@ def tested(engine: str, more: list[str]) -> str:
         return "NOT TESTED, there are no tests for it"
     if not python.with_name("pytest").exists():
         return f"NOT TESTED, it is not installed: make .bridges/{engine}/.installed"
-    command = [python, "-m", "pytest", *OPTIONS, HERE / engine, *more]
+    command = [str(python), "-m", "pytest", *OPTIONS, str(HERE / engine), *more]
     return "" if subprocess.run(command, cwd=ROOT).returncode == 0 else "FAILED"
 
 

@@ -170,7 +170,7 @@ def test_code_that_can_not_be_loaded_is_named(tmp_path: Path) -> None:
         place = place_of(tmp_path)
         run_id = prepared(place)
         (tmp_path / "steps.py").write_text("import nowhere_to_be_found")
-        with pytest.raises(TaskFailed, match="a worker could not work .*nowhere_to_be_found"):
+        with pytest.raises(TaskFailed, match=r"a worker could not work .*nowhere_to_be_found"):
             drain_stage(place, run_id, "discover", actor=ACTOR)
 
 

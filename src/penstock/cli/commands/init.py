@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from penstock.cli import exits
+from penstock.cli.bridge_files import BRIDGES, bridge_file, bridge_hint
 from penstock.cli.parser import Commands, add_command
 from penstock.cli.render.output import Output
 from penstock.errors import Refused, UsageError
@@ -15,22 +16,35 @@ from penstock.errors import Refused, UsageError
 CONFIG = "penstock.yaml"
 SCHEMA = "penstock.schema.json"
 GITIGNORE = ".gitignore"
-# The name that the template has.
+# What the template reads, and the name that it has.
+FIRST_SOURCE = "example.com"
 PLACEHOLDER = "my-project"
 # What YAML reads as something else than text.
 NOT_TEXT = ("true", "false", "null")
 DESCRIPTION = """\
 Write penstock.yaml, products.py (a first pipeline of twenty lines), .gitignore, and penstock.schema.json, by
-which editors complete and check penstock.yaml. A file that exists already is never overwritten."""
+which editors complete and check penstock.yaml. A file that exists already is never overwritten.
+
+With --bridge also a file in orchestration/, by which an orchestrator runs the pipeline of the first source. In
+a project that is there already, nothing else is written."""
 EXAMPLES = """\
   penstock init              a project in this folder
-  penstock init shop-watch   a project in ./shop-watch"""
+  penstock init shop-watch   a project in ./shop-watch
+  penstock init --bridge dagster   this project's pipeline as a job of Dagster"""
 
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "init", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "dir", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder (this one)"
+    )
+    parser.add_argument(
+        "--bridge",
+        choices=sorted(BRIDGES),
+        action="append",
+        default=[],
+        metavar="ENGINE",
+        help=f"also a file for {', '.join(sorted(BRIDGES))} (repeatable)",
     )
     parser.set_defaults(run=run)
 
@@ -41,20 +55,55 @@ def run(args: argparse.Namespace) -> int:
     folder: Path = args.dir
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file, not a folder")
+    if args.bridge and (folder / CONFIG).exists():
+        return _add_bridges(folder, args.bridge, out)
     name = project_name(folder)
-    texts = _texts(name)
+    texts = {**_texts(name), **_bridges(args.bridge, FIRST_SOURCE)}
     there = {name for name in texts if (folder / name).exists()}
     for name in sorted(there - {GITIGNORE, SCHEMA}):
         raise Refused(
             f"{folder / name} exists already; nothing was written",
             "choose another folder: penstock init DIR",
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in texts.keys() - there:
-        (folder / name).write_text(texts[name], encoding="utf-8")
+    _write(folder, {name: texts[name] for name in texts.keys() - there})
     for line in _report(folder, sorted(texts.keys() - there), keeps_gitignore=GITIGNORE in there):
         out.line(line)
+    for bridge in args.bridge:
+        out.line(f"  {bridge_hint(bridge)}")
     return exits.DONE
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _add_bridges(folder: Path, bridges: list[str], out: Output) -> int:
+    """Files for orchestrators in a project that is there: all of them or none."""
+    from penstock.app.entry import open_project
+
+    sources = list(open_project(folder).settings.sources)
+    if not sources:
+        raise Refused(
+            f"{folder / CONFIG} has no sources, so there is no pipeline to run",
+            "add one first: penstock add URL",
+        )
+    texts = _bridges(bridges, sources[0])
+    for name in sorted(name for name in texts if (folder / name).exists()):
+        raise Refused(f"{folder / name} exists already; nothing was written")
+    _write(folder, texts)
+    out.line(f"Wrote {', '.join(str(folder / name) for name in sorted(texts))}, for {sources[0]}.")
+    out.line("")
+    out.line("Install the orchestrator beside Penstock (docs/bridges). Then:")
+    for bridge in dict.fromkeys(bridges):
+        out.line(f"  {bridge_hint(bridge)}")
+    return exits.DONE
+
+
+def _bridges(bridges: list[str], source: str) -> dict[str, str]:
+    found = (bridge_file(bridge, source) for bridge in bridges)
+    return {str(path): text for path, text in found}
 
 
 def _texts(name: str) -> dict[str, str]:
