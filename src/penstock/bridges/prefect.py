@@ -243,18 +243,18 @@ def penstock_run(
     run: int | None = None,
     partial: Partial = "warn",
     every_s: float = 5.0,
-) -> State[Any]:
-    """Wait for a run that Penstock's own workers perform: this one, or a new one of the source."""
+) -> dict[str, Any]:
+    """Wait for a run that Penstock's own workers perform: this one, or a new one of the source.
+
+    Answers with the run as `penstock runs --json` shows it; raises TaskFailed if it failed.
+    """
     place = place_of(project)
-    try:
-        if run is None:
-            run = start_run(place, source, kind=kind, params=params, actor=ACTOR)
-        view = wait_for_run(place, run, partial=partial, every_s=every_s)
-    except TaskFailed as error:
-        return _failed(error)
-    said = f"run {view.id} of {view.source} is {view.state}"
-    is_warning = view.state == "partial" and partial == "warn"
-    return Completed(name=PARTIAL if is_warning else None, message=said, data=view.as_json())
+    if run is None:
+        run = start_run(place, source, kind=kind, params=params, actor=ACTOR)
+    view = wait_for_run(place, run, partial=partial, every_s=every_s)
+    if view.state == "partial" and partial == "warn":
+        get_run_logger().warning("run %s of %s is partial", view.id, view.source)
+    return view.as_json()
 
 
 def signal_hook(

@@ -25,8 +25,8 @@ DESCRIPTION = """\
 Write penstock.yaml, products.py (a first pipeline of twenty lines), .gitignore, and penstock.schema.json, by
 which editors complete and check penstock.yaml. A file that exists already is never overwritten.
 
-With --bridge also a file in orchestration/, by which an orchestrator runs the pipeline of the first source. In
-a project that is there already, nothing else is written."""
+With --bridge also a file in orchestration/, by which an orchestrator runs the pipeline of the first source.
+In a project that is there already, nothing else is written."""
 EXAMPLES = """\
   penstock init              a project in this folder
   penstock init shop-watch   a project in ./shop-watch
