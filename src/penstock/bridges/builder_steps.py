@@ -1,7 +1,8 @@
-"""Steps of the builder as tasks: each is one `penstock builder run-step --resume` in a process of its own."""
+"""Steps of the builder as tasks: each is one `penstock builder run-step` in a process of its own."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,14 +10,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.app.secrets import environment_secrets, redact, secrets_among
 from penstock.bridges.drains import TaskFailed
+from penstock.bridges.tasks import BridgeTask
 
-OK, USAGE, PARTIAL, NOT_YET = 0, 2, 3, 75
+OK, USAGE, PARTIAL = 0, 2, 3
+WARN = "WARN"
 # How long a command may take to stop in good order before it is killed.
 GRACE_S = 30.0
-LONGEST_LINE = 2_000
+LONGEST_LINE = 100_000
 LAST_LINES = 5
 _OWN_OPTIONS = re.compile(r"--(job|outdir|profile|resume)(=|$)")
 
@@ -31,10 +35,11 @@ class BuilderJob:
     extra_args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
 
-    def command(self, step: str) -> list[str]:
+    def command(self, step: str, *, resume: bool = True) -> list[str]:
         """The arguments of `penstock` for one step."""
         shared = ["--job", self.job_path, "--outdir", self.outdir, "--profile", self.profile]
-        return ["builder", "run-step", step, *shared, "--resume", *self.extra_args]
+        how = ["--json", "--resume"] if resume else ["--json"]
+        return ["builder", "run-step", step, *shared, *how, *self.extra_args]
 
 
 def builder_job(
@@ -59,24 +64,61 @@ def builder_job(
     )
 
 
-def run_builder_step(job: BuilderJob, step: str, tell: Callable[[str], None]) -> str:
+def run_builder_step(
+    job: BuilderJob, step: str, tell: Callable[[str], None], *, resume: bool = True
+) -> str:
     """Run one step; answer with a warning, empty if all went well. Raises TaskFailed if it failed.
 
     `tell` gets each line that the command prints, without secrets. Whatever is raised here meanwhile
     stops the command in good order; if this process is killed, the command dies with it.
     """
-    code, last = run_command(job.command(step), dict(job.env), tell)
-    said = "; ".join(last)
-    if code == OK:
-        return ""
-    if code == PARTIAL:
-        return f"{step} is partial: {said}"
+    ends: list[dict[str, Any]] = []
+
+    def heard(line: str) -> None:
+        found = _end_of_step(line)
+        if found is None:
+            tell(line)
+        else:
+            ends.append(found)
+            tell(_words(found))
+
+    code, last = run_command(job.command(step, resume=resume), dict(job.env), heard)
+    end = _words(ends[-1]) if ends else ""
+    if code in (OK, PARTIAL):
+        return end if ends and ends[-1]["status"] == WARN else ""
+    said = "; ".join(line for line in last if _end_of_step(line) is None)
+    why = "; ".join(filter(None, (end, said))) or "it printed nothing"
     raise TaskFailed(
-        f"{step} failed with exit code {code}: {said or 'it printed nothing'}",
+        f"{step} failed with exit code {code}: {why}",
         code="builder_step_failed",
         exit_code=code if code > 0 else 1,
         is_final=code == USAGE,
     )
+
+
+def resumes(task: BridgeTask, attempt: int) -> bool:
+    """Whether a task goes on with the newest run of its job.
+
+    What nothing comes before begins a run when an engine's run begins. Otherwise the next night's run
+    would find everything done.
+    """
+    return bool(task.after) or attempt > 1
+
+
+def _end_of_step(line: str) -> dict[str, Any] | None:
+    """What `--json` prints at the end of a step, if this line is that."""
+    try:
+        found = json.loads(line) if line.startswith("{") else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and {"step", "status", "counts"} <= set(found) else None
+
+
+def _words(end: dict[str, Any]) -> str:
+    counts = ", ".join(f"{number:,} {name}" for name, number in end["counts"].items() if number)
+    first = [str(each.get("error") or each.get("cause")) for each in end.get("errors", [])][:1]
+    details = "; ".join(filter(None, (end.get("reason"), counts, *first)))
+    return f"{end['step']}: {end['status']}{f' ({details})' if details else ''}"
 
 
 def run_command(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from penstock.bridges.builder_steps import builder_job, run_builder_step
+from penstock.bridges.builder_steps import builder_job, resumes, run_builder_step
 from penstock.bridges.drains import (
     Partial,
     StageEnd,
@@ -190,7 +190,7 @@ def builder_prefect_flow(
     extra_cli_args: list[str] | None = None,
     env: dict[str, str] | None = None,
 ) -> State[Any]:
-    """A profile of the builder: each task is one `penstock builder run-step … --resume`, and is not retried.
+    """A profile of the builder: each task is one `penstock builder run-step`, and is not retried.
 
     The first step that fails ends the flow. Prefect stores parameters: secrets belong into the environment of
     the worker, not into `env`.
@@ -204,7 +204,11 @@ def builder_prefect_flow(
     def submit(each: BridgeTask, after: list[PrefectFuture[Any]]) -> list[PrefectFuture[Any]]:
         one = run_step_task.with_options(name=each.name, task_run_name=each.name)
         return [
-            one.submit(job_path, outdir, each.name, profile, extra_cli_args, env, wait_for=after)
+            one.submit(
+                *(job_path, outdir, each.name, profile, extra_cli_args, env),
+                resume=resumes(each, 1),
+                wait_for=after,
+            )
         ]
 
     with _drains_stopped():
@@ -219,12 +223,18 @@ def run_step_task(
     profile: str = "standard",
     extra_cli_args: list[str] | None = None,
     env: Mapping[str, str] | None = None,
+    resume: bool = True,
 ) -> State[Any]:
-    """One step of the builder; for flows of your own, with retries by `run_step_task.with_options`."""
+    """One step of the builder; for flows of your own, with retries by `run_step_task.with_options`.
+
+    `resume` goes on with the newest run of the job. Without it, the first try of a step that nothing comes
+    before begins a new one.
+    """
     logger = get_run_logger()
     try:
         job = builder_job(job_path, outdir, profile, extra_cli_args, env)
-        warning = run_builder_step(job, step, lambda line: logger.info("%s", line))
+        goes_on = resume or _attempt() > 1
+        warning = run_builder_step(job, step, lambda line: logger.info("%s", line), resume=goes_on)
     except TaskFailed as error:
         return _failed(error)
     if warning:

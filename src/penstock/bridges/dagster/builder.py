@@ -1,4 +1,4 @@
-"""A profile of the builder as a job: each op is one `penstock builder run-step … --resume`."""
+"""A profile of the builder as a job: each op is one `penstock builder run-step`."""
 
 # No postponed annotations: Dagster reads the type of `context` from them.
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from penstock.bridges.builder_steps import BuilderJob, builder_job, run_builder_step
-from penstock.bridges.dagster.jobs import NETWORK_RETRY, executor, op_name
+from penstock.bridges.builder_steps import BuilderJob, builder_job, resumes, run_builder_step
+from penstock.bridges.dagster.jobs import NETWORK_RETRY, attempt_of, executor, op_name
 from penstock.bridges.dagster.outcomes import failures_shown
 from penstock.bridges.drains import TaskFailed
 from penstock.bridges.tasks import BridgeTask, builder_tasks
@@ -80,7 +80,8 @@ def _step_op(
     def step(context: dg.OpExecutionContext) -> None:
         with failures_shown():
             job = _job(context.op_config, getattr(context.resources, RESOURCE), profile)
-            warning = run_builder_step(job, task.name, context.log.info)
+            resume = resumes(task, attempt_of(context))
+            warning = run_builder_step(job, task.name, context.log.info, resume=resume)
         if warning:
             context.log.warning(warning)
             context.add_output_metadata({"warning": warning})
