@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,17 @@ __all__ = [
     "STAGES",
     "STEPS",
     "assert_sound",
+    "builder_job_in",
     "builder_shaped",
+    "command_of",
     "configured",
+    "dataset_of",
     "days_rig",
     "edges_of",
     "mended",
     "rig_of",
     "source",
+    "task_of",
     "wait_for_drain",
 ]
 
@@ -113,6 +118,44 @@ def builder_shaped(folder: Path, profile: str) -> Rig:
     """A source with the steps and edges of the builder, which do nothing."""
     (folder / "shaped.py").write_text(SHAPED)
     return Rig(folder, {"companies": {"pipeline": "shaped:companies", "profile": profile}})
+
+
+COMPANIES = """\
+name,street,city,postcode,region,phone,email,website
+Acme Bakery,12 Main Street,Springfield,62701,IL,+1 217 555 0100,hello@acme.com,https://acme.com
+Corner Bread LLC,4 Oak Avenue,Boston,02108,MA,+1 617 555 0142,info@example.com,
+Old Mill Bakery,77 River Road,Salem,97301,OR,+1 503 555 0199,,
+"""
+
+
+def builder_job_in(folder: Path, **about: Any) -> None:
+    """A job.yaml of three companies, which asks nobody."""
+    (folder / "companies.csv").write_text(COMPANIES)
+    job = {"profile": "quick", "dumps": [{"path": "companies.csv"}], **about}
+    (folder / "job.yaml").write_text(json.dumps(job))
+
+
+def dataset_of(folder: Path) -> list[dict[str, Any]]:
+    """The companies of the package that a job of the builder has written."""
+    [file] = (folder / "out").rglob("companies.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def command_of(step: str, folder: Path) -> int | None:
+    """The process that runs this step of the job in a folder: the command, not the engine's task."""
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (place / "cmdline").read_bytes().split(b"\0")
+            if {b"run-step", step.encode(), bytes(folder / "job.yaml")} <= set(words):
+                return int(place.name)
+    return None
+
+
+def task_of(command: int) -> int:
+    """The engine's process that has started a command."""
+    found = _parent_of(command)
+    assert found is not None
+    return found
 
 
 def mended(rig: Rig) -> None:
