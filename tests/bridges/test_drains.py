@@ -18,6 +18,7 @@ from penstock.bridges.changes import new_files, new_signals, newly_ended_runs, r
 from penstock.bridges.drains import (
     TaskFailed,
     drain_stage,
+    failing_in_one_line,
     in_thread,
     prepare_run,
     stop_drains,
@@ -25,6 +26,7 @@ from penstock.bridges.drains import (
 from penstock.bridges.places import Place, place_of
 from penstock.bridges.quality import states_of
 from penstock.bridges.watching import raise_signal, start_run, wait_for_run
+from penstock.errors import UsageError
 from tests.bridges.scenes import STAGES, STEPS, configured, days_rig, rig_of, source
 from tests.journeys.holding import HOLDING, held, holding_source, let_go, wait_until_held
 from tests.journeys.rig import ENVIRONMENT, Rig, until
@@ -139,10 +141,7 @@ def test_wrong_configuration_is_final_and_said_in_one_line_without_secrets(
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "t0p-s3cret-value")
     told: list[str] = []
-    loud = STEPS.replace(
-        'return page\n\n\n@pages.step(after="extract"',
-        "print('token is', ctx.params['token'])\n    return page\n\n\n@pages.step(after=\"extract\"",
-    ).replace('"no price"', "ctx.params['token']")
+    loud = STEPS.replace('"no price"', "ctx.params['token']")
     with Rig(tmp_path, {"shop": source(3, bad=[1], token="${SHOP_TOKEN}")}, loud):
         place = place_of(tmp_path)
         run_id = prepared(place)
@@ -152,8 +151,14 @@ def test_wrong_configuration_is_final_and_said_in_one_line_without_secrets(
             drain_stage(place, run_id, "extract", partial="failed", actor=ACTOR)
         with pytest.raises(TaskFailed, match="no step 'extrct'") as wrong:
             drain_stage(place, run_id, "extrct", actor=ACTOR)
+        steps = tmp_path / "steps.py"
+        steps.write_text("import os\nraise RuntimeError(os.environ['SHOP_TOKEN'])")
+        with pytest.raises(TaskFailed, match="a worker could not work") as unloadable:
+            drain_stage(place, run_id, "clean", tell=told.append, actor=ACTOR)
 
-    texts = [*told, end.warning, str(end.as_json()), failed.value.message]
+    messages = [failed.value.message, unloadable.value.message]
+    texts = [*told, *messages, end.warning, str(end.as_json())]
+    assert told
     assert "t0p-s3cret-value" not in "\n".join(texts)
     assert "***" in end.warning
     assert (wrong.value.is_final, failed.value.is_final) == (True, False)
@@ -172,6 +177,13 @@ def test_code_that_can_not_be_loaded_is_named(tmp_path: Path) -> None:
         (tmp_path / "steps.py").write_text("import nowhere_to_be_found")
         with pytest.raises(TaskFailed, match=r"a worker could not work .*nowhere_to_be_found"):
             drain_stage(place, run_id, "discover", actor=ACTOR)
+
+
+def test_error_is_one_line_in_which_secrets_are_masked() -> None:
+    hidden = frozenset({"hush-hush-hush"})
+    with pytest.raises(TaskFailed) as failed, failing_in_one_line(hidden):
+        raise UsageError("it is\nhush-hush-hush", "say hush-hush-hush")
+    assert failed.value.message == "it is *** (say ***)"
 
 
 def test_in_thread_answers_and_raises_as_if_it_were_done_here() -> None:
@@ -201,18 +213,25 @@ def test_command_dies_with_the_task_that_is_killed(tmp_path: Path) -> None:
             "from penstock.bridges.builder_steps import run_command\n"
             f"run_command(['--project', {str(tmp_path)!r}, 'drain', '{run_id}', 'hold'], {{}}, print)"
         )
-        task = subprocess.Popen(
-            [sys.executable, "-c", text], env=ENVIRONMENT, stdout=subprocess.DEVNULL
-        )
+        told = tmp_path / "told.txt"
+        with told.open("w") as out:
+            task = subprocess.Popen([sys.executable, "-c", text], env=ENVIRONMENT, stdout=out)
         wait_until_held(rig, 2)
+        # From here on it has nothing to print, so that no broken pipe can end it.
+        until(lambda: "2 running" in told.read_text(), "it has told of both")
+        [command] = _children(task.pid)
         task.kill()
         task.wait()
 
+        until(lambda: not Path(f"/proc/{command}").exists(), "the command is gone", within_s=30)
         let_go(rig)
-        # Refused as long as the other one has the file.
-        until(lambda: rig.penstock("drain", str(run_id), "hold").returncode == 0, "it has the file")
+        assert rig.penstock("drain", str(run_id), "hold").returncode == 0
         assert rig.run(run_id).state == "completed"
         rig.assert_sound()
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 # The other direction.
