@@ -344,7 +344,7 @@ def test_reads_are_bounded_in_rows_bytes_and_time_and_can_not_write(
 
     visit(project, steps)
     assert project.sources.state("a").paused_at is None
-    assert threads.LONGEST_READ_S <= 10
+    assert calls.LONGEST_READ_S <= 10
 
 
 def test_an_answer_has_no_secret_of_the_project(tmp_path: Path) -> None:

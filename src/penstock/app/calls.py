@@ -1,5 +1,59 @@
 """Calling a project from an event loop: its verbs wait for the store, so they are called in threads."""
 
-from penstock.engine.worker.calls import Calls, InOneThread, InThreads
+from __future__ import annotations
 
-__all__ = ["Calls", "InOneThread", "InThreads"]
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.engine.worker.calls import Calls, InOneThread, InThreads
+from penstock.errors import StoreError
+from penstock.journal.origin import API, acting_from
+
+if TYPE_CHECKING:
+    from penstock.app import Project
+
+__all__ = ["Calls", "InOneThread", "InThreads", "ProjectCalls"]
+
+Answer = TypeVar("Answer")
+# A read that takes longer is given up; so is one whose rows are more than a page can hold (`app.paging`).
+LONGEST_READ_S = 10.0
+
+
+class ProjectCalls:
+    """Calls of one project from coroutines, each in a thread that has a connection of its own."""
+
+    def __init__(self, project: Project, calls: Calls, longest_s: float = LONGEST_READ_S) -> None:
+        self._project = project
+        self._calls = calls
+        self._longest_s = longest_s
+
+    async def writing(self, call: Callable[[Project], Answer], origin: str = API) -> Answer:
+        """What an act answers."""
+
+        def called() -> Answer:
+            with acting_from(origin):
+                return _called(self._project, call)
+
+        return await self._calls(called)
+
+    async def reading(
+        self, call: Callable[[Project], Answer], longest_s: float | None = None
+    ) -> Answer:
+        """The same for what only looks: its connection can't write, and gives up in time."""
+
+        def looked(project: Project) -> Answer:
+            # Sources that are new in the file become known before, once.
+            _ = project.source_ids
+            with project.connection.only_reading(longest_s or self._longest_s):
+                return call(project)
+
+        return await self._calls(lambda: _called(self._project, looked))
+
+
+def _called(project: Project, call: Callable[[Project], Answer]) -> Answer:
+    try:
+        return call(project)
+    except StoreError:
+        # The next call opens a new connection: the database may be back by then, or another file.
+        project.connections.close_of_this_thread()
+        raise

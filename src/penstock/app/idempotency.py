@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +27,12 @@ class Asked(msgspec.Struct, frozen=True):
     identity: str
     key: str
     request: str
+
+    @classmethod
+    def for_act(cls, identity: str, key: str, act: str, given: Mapping[str, Any]) -> Asked:
+        """This act with these arguments, by whichever front end it is asked for."""
+        said = msgspec.json.encode([act, given], order="deterministic", enc_hook=repr)
+        return cls(identity, key, hashlib.sha256(said).hexdigest())
 
 
 class IdempotencyKeys:

@@ -34,6 +34,7 @@ GROUPS = {
         "signal": Command("signals", "raise a signal"),
         "trigger": Command("trigger", "accept signals over HTTP"),
         "web": Command("web", "serve the API and the dashboard"),
+        "mcp": Command("mcp", "serve a model's client over stdin"),
     },
     "look - what is there, what happens and why": {
         "status": Command("status", "what is going on"),

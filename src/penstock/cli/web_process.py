@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LISTENING = "listening on "
 # What `penstock web` calls these options is `--web-…` here.
-OPTION = re.compile(r"--(port|host|origin|tls-certificate|tls-key)\b")
+OPTION = re.compile(r"--(port|host|origin|tls-certificate|tls-key|mcp-allow)\b")
 # How long to wait before it is started again: longer each time that it has ended.
 FIRST_S, LONGEST_S = 1.0, 60.0
 # It is given this long to finish what it answers.
@@ -49,6 +49,7 @@ def _command(project: Project, args: argparse.Namespace) -> list[str]:
     settings = project.settings
     command = [sys.executable, "-P", "-m", "penstock", "web", "--beside", "--host", args.web_host]
     command += ["--port", str(args.web_port), "--project", str(settings.root)]
+    command += ["--mcp-allow", args.web_mcp_allow]
     for origin in args.web_origin:
         command += ["--origin", origin]
     for option, value in (

@@ -17,6 +17,7 @@ PYTHON = "python"
 API = "api"
 DASHBOARD = "dashboard"
 TRIGGER = "trigger"
+MCP = "mcp"
 # What Penstock does by itself: a schedule that is due, and what else the leader does.
 SCHEDULE = "schedule"
 LEADER = "leader"

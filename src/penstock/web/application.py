@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from penstock.app.calls import InThreads
+from penstock.app.calls import InThreads, ProjectCalls
 from penstock.app.idempotency import IdempotencyKeys
 from penstock.app.secrets import redact
 from penstock.app.verbs.problems import Problem, problem_of
@@ -24,9 +24,11 @@ from penstock.web import api, login, reference, streams, trigger
 from penstock.web.access import Access
 from penstock.web.follower import Follower
 from penstock.web.guard import Guard
+from penstock.web.mcp_endpoint import PATH as MCP_PATH
+from penstock.web.mcp_endpoint import McpEndpoint
 from penstock.web.pages import database_page, refused_page, wants_page, welcome_page
 from penstock.web.problem_response import problem_response
-from penstock.web.threads import THREADS, ProjectCalls, in_thread_reading
+from penstock.web.threads import THREADS, in_thread_reading
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -41,8 +43,9 @@ Answering = Callable[["Request"], Awaitable[Response]]
 
 def application(project: Project, settings: WebSettings, access: Access) -> Starlette:
     """What a server serves. `access` knows who may come in."""
+    mcp = McpEndpoint()
     made = Starlette(
-        routes=_routes(),
+        routes=_routes(mcp),
         middleware=[Middleware(Guard, settings=settings, access=access)],
         exception_handlers={
             Problem: _answer_problem,
@@ -60,12 +63,13 @@ def application(project: Project, settings: WebSettings, access: Access) -> Star
     made.state.follower = Follower(project)
     made.state.event_texts = {}
     made.state.keys = IdempotencyKeys()
+    made.state.mcp = mcp
     made.state.has_long_read = False
     made.state.mask = lambda text: redact(text, secrets) if secrets else text
     return made
 
 
-def _routes() -> Sequence[BaseRoute]:
+def _routes(mcp: McpEndpoint) -> Sequence[BaseRoute]:
     routes: list[BaseRoute] = [
         *login.ROUTES,
         Route("/healthz", _health, methods=["GET"]),
@@ -74,6 +78,7 @@ def _routes() -> Sequence[BaseRoute]:
         *streams.routes(),
         *reference.ROUTES,
         Route(f"{trigger.PATH}{{name}}", _signal, methods=["POST"]),
+        Route(MCP_PATH, mcp),
     ]
     if STATIC.is_dir():
         routes.append(Mount("/static", StaticFiles(directory=STATIC), name="static"))

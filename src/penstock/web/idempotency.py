@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from penstock.app.idempotency import Asked, IdempotencyKeys
 from penstock.app.verbs.problems import Problem
@@ -41,8 +38,7 @@ def asked_once(
             f"The answer of {act.name} is not stored, so it takes no {HEADER}.",
             "send the request without it",
         )
-    said = msgspec.json.encode([act.name, given], order="deterministic", enc_hook=repr)
-    return Asked(identity.name, key, hashlib.sha256(said).hexdigest())
+    return Asked.for_act(identity.name, key, act.name, given)
 
 
 def keys_of(request: Request) -> IdempotencyKeys:

@@ -70,6 +70,7 @@ async def serve(
     try:
         await listener.serve()
     finally:
+        await app.state.mcp.close()
         await access.close()
         app.state.follower.close()
         app.state.calls.close()

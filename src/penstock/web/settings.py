@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.app.verbs.roles import Role
 from penstock.errors import UsageError
 from penstock.web.origins import LOCAL_NAMES, Origin, Origins, is_loopback, origin_of
 
@@ -22,6 +23,8 @@ class WebSettings:
     certificate: Path | None = None
     key: Path | None = None
     max_body_bytes: int = 1_000_000
+    # What MCP clients may do at most, whatever the role of their token.
+    mcp_allow: Role = Role.VIEWER
 
     @property
     def is_secure(self) -> bool:
@@ -54,6 +57,7 @@ def settings_of(
     origins: Sequence[str] = (),
     certificate: Path | None = None,
     key: Path | None = None,
+    mcp_allow: str = Role.VIEWER,
 ) -> WebSettings:
     """As they were written; a file that can't be read is refused now, not at the first request."""
     if (certificate is None) != (key is None):
@@ -63,4 +67,5 @@ def settings_of(
     for file in (certificate, key):
         if file is not None and not file.is_file():
             raise UsageError(f"there is no file {file}", code="no_file")
-    return WebSettings(host, port, tuple(map(origin_of, origins)), certificate, key)
+    found = tuple(map(origin_of, origins))
+    return WebSettings(host, port, found, certificate, key, mcp_allow=Role(mcp_allow))

@@ -7,54 +7,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.app.verbs.problems import Problem
-from penstock.errors import StoreError
-from penstock.journal.origin import API, DASHBOARD, acting_from
+from penstock.journal.origin import API, DASHBOARD
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from penstock.app import Project
-    from penstock.app.calls import Calls
+    from penstock.app.calls import ProjectCalls
 
 Answer = TypeVar("Answer")
 THREADS = 8
 # When to ask again for what the server does once at a time.
 BUSY_S = 5
-# A read that takes longer is given up; so is one whose rows are more than a page can hold (`app.paging`).
-LONGEST_READ_S = 10.0
 # One that goes through the whole database, of which a server does one at a time.
 LONG_READ_S = 600.0
-
-
-class ProjectCalls:
-    """Calls of one project from coroutines, each in a thread that has a connection of its own."""
-
-    def __init__(self, project: Project, calls: Calls, longest_s: float = LONGEST_READ_S) -> None:
-        self._project = project
-        self._calls = calls
-        self._longest_s = longest_s
-
-    async def writing(self, call: Callable[[Project], Answer], origin: str = API) -> Answer:
-        """What an act answers."""
-
-        def called() -> Answer:
-            with acting_from(origin):
-                return _called(self._project, call)
-
-        return await self._calls(called)
-
-    async def reading(
-        self, call: Callable[[Project], Answer], longest_s: float | None = None
-    ) -> Answer:
-        """The same for what only looks: its connection can't write, and gives up in time."""
-
-        def looked(project: Project) -> Answer:
-            # Sources that are new in the file become known before, once.
-            _ = project.source_ids
-            with project.connection.only_reading(longest_s or self._longest_s):
-                return call(project)
-
-        return await self._calls(lambda: _called(self._project, looked))
 
 
 async def in_thread(request: Request, call: Callable[[Project], Answer]) -> Answer:
@@ -96,13 +62,4 @@ def one_long_read(request: Request) -> Iterator[Callable[[], None]]:
         yield leave
     except BaseException:
         leave()
-        raise
-
-
-def _called(project: Project, call: Callable[[Project], Answer]) -> Answer:
-    try:
-        return call(project)
-    except StoreError:
-        # The next call opens a new connection: the database may be back by then, or another file.
-        project.connections.close_of_this_thread()
         raise

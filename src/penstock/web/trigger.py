@@ -18,7 +18,7 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import Route
 
-from penstock.app.calls import Calls, InOneThread
+from penstock.app.calls import Calls, InOneThread, ProjectCalls
 from penstock.app.verbs.problems import Problem
 from penstock.app.verbs.roles import Identity, Role
 from penstock.errors import PenstockError, Refused, StoreError, UsageError
@@ -28,7 +28,6 @@ from penstock.web.door import DELIVERY, SIGNATURE, Door, has_token
 from penstock.web.listener import Listener
 from penstock.web.origins import LOCAL_NAMES, is_loopback
 from penstock.web.settings import WebSettings
-from penstock.web.threads import ProjectCalls
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.store.rows import EventRow
 
 
-OF_PEOPLE = ("cli", "python", "api", "dashboard", "schedule")
+OF_PEOPLE = ("cli", "python", "api", "dashboard", "mcp", "schedule")
 
 
 class EventView(View, frozen=True, kw_only=True):

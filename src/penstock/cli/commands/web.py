@@ -53,6 +53,12 @@ def add_web_options(parser: argparse.ArgumentParser, prefix: str = "--") -> None
         f"{prefix}tls-certificate", type=Path, metavar="FILE", help="certificate chain, PEM"
     )
     parser.add_argument(f"{prefix}tls-key", type=Path, metavar="FILE", help="its private key, PEM")
+    parser.add_argument(
+        f"{prefix}mcp-allow",
+        choices=("viewer", "operator", "admin"),
+        default="viewer",
+        help="what MCP clients may do at most, beside the role of their token (viewer: only look)",
+    )
 
 
 def port_number(text: str) -> int:
@@ -68,7 +74,12 @@ def run(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         settings = settings_of(
-            args.host, args.port, args.origin, args.tls_certificate, args.tls_key
+            args.host,
+            args.port,
+            args.origin,
+            args.tls_certificate,
+            args.tls_key,
+            args.mcp_allow,
         )
         parent = sys.stdin.fileno() if args.beside else None
         run_web(project, settings, args.out.note, has_link=not args.no_link, parent=parent)

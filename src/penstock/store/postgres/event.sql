@@ -99,15 +99,25 @@ FROM (
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
 
 -- name: events_of_people
--- What people did, by whatever front end; `origin IN` must be that of the index.
+-- What people did, by whatever front end; the conditions on `origin` must be those of the indexes.
 SELECT coalesce(json_agg(json_build_object(
   'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
   'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
 ) ORDER BY e.id), '[]')::text
 FROM (
-  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
-  WHERE origin IN ('cli', 'python', 'api', 'dashboard')
-    AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
+  (
+    SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+    WHERE origin IN ('cli', 'python', 'api', 'dashboard')
+      AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
+    ORDER BY id DESC LIMIT %(limit)s
+  )
+  UNION ALL
+  (
+    SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+    WHERE origin = 'mcp'
+      AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
+    ORDER BY id DESC LIMIT %(limit)s
+  )
   ORDER BY id DESC LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;

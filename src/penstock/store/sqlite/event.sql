@@ -101,15 +101,24 @@ FROM (
 LEFT JOIN source AS s ON s.id = e.source_id;
 
 -- name: events_of_people
--- What people did, by whatever front end; `origin IN` must be that of the index.
+-- What people did, by whatever front end; the conditions on `origin` must be those of the indexes.
 SELECT json_group_array(json_object(
   'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
   'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
 ))
 FROM (
   SELECT * FROM (
-    SELECT * FROM event INDEXED BY event_of_people WHERE origin IN ('cli', 'python', 'api', 'dashboard')
-      AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
+    SELECT * FROM (
+      SELECT * FROM event INDEXED BY event_of_people WHERE origin IN ('cli', 'python', 'api', 'dashboard')
+        AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
+      ORDER BY id DESC LIMIT :limit
+    )
+    UNION ALL
+    SELECT * FROM (
+      SELECT * FROM event INDEXED BY event_of_mcp WHERE origin = 'mcp'
+        AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
+      ORDER BY id DESC LIMIT :limit
+    )
     ORDER BY id DESC LIMIT :limit
   ) ORDER BY id
 ) AS e

@@ -1,0 +1,76 @@
+"""What the schema of a tool says of each argument."""
+
+from __future__ import annotations
+
+PARAMETER_WORDS: dict[str, str] = {
+    "active": "only runs that have not ended",
+    "alert": "number of an alert, from alerts_list",
+    "by_hand": "a trial: a failure does not count against the source",
+    "cause": "cause of the failure, from quarantine_causes",
+    "code": "code that the pipeline gave to the reject",
+    "collection": "collection of records, from records_collections",
+    "cursor": "`next` of the page before, with the same filters",
+    "data": "what the signal says, as JSON",
+    "days": "how many days",
+    "delivery": "number of a delivery, from hooks_list",
+    "draft": "the run waits until runs_begin",
+    "end": "end of the range, not included",
+    "everything": "all entries, without a filter",
+    "for_s": "for how many seconds",
+    "force": "although a run is active or the cursor lies ahead",
+    "ids": "numbers of rejects, from rejects_list",
+    "incident": "number of an incident",
+    "is_apart": "only jobs that crashed their worker",
+    "is_closed": "also entries that were released or discarded",
+    "is_escalated": "only entries that have waited too long",
+    "is_whole": "with all attempts of each entry",
+    "job": "number of a job, from jobs_list",
+    "job_id": "number of a job, from jobs_list",
+    "key": "key of the record or of the signal",
+    "kind": "kind, such as full, incremental or probe of a run; a kind of failure or of event elsewhere",
+    "level": "low, medium or high",
+    "limit": "how many items at most",
+    "missed": "also what was missed",
+    "missing": "only what no run has fetched yet",
+    "name": "name, from the list of the same noun",
+    "new": "a run of its own, even if one like it has not ended",
+    "open_only": "only rejects that were not redriven",
+    "outlook": "with the reason why nothing runs now",
+    "pages": "how many pages the run takes at most",
+    "partition": "partition of the checkpoint, from checkpoints_list",
+    "partitions": "only these partitions",
+    "quarantined": "only pages of quarantined jobs",
+    "reject": "number of a reject, from rejects_list",
+    "route": "name of a route, from alerts_routes",
+    "rule": "name of a rule, from alerts_rules",
+    "run": "number of a run, from runs_list",
+    "run_id": "number of a run, from runs_list",
+    "runbook": "name of a runbook, from runbooks_list",
+    "schedule": "name of a schedule of the source",
+    "since": "only what came after this time",
+    "snapshot": "number of a stored page, from pages_list",
+    "source": "key of a source, from sources_list",
+    "sources": "keys of sources, from sources_list",
+    "stage": "stage of the pipeline",
+    "start": "begin of the range",
+    "state": "only alerts in this state",
+    "states": "only jobs in these states",
+    "step": "name of a step, from runbooks_state",
+    "target": "number of a job, or the address of a page",
+    "text": "text",
+    "ticks": "how many times are shown",
+    "to": "the cursor itself",
+    "to_run": "where it was when this run began",
+    "to_time": "where it was at this time",
+    "undelivered": "only deliveries that failed or wait",
+    "where": "conditions on the event's fields, as `field=value`",
+    "window_s": "length of a window, in seconds",
+}
+REASON = "why you do it, in a sentence that a person understands; the journal keeps it"
+CONFIRM = (
+    "leave it out first: the answer says what would happen and has the code; then repeat the call with it, "
+    "with the same arguments"
+)
+IDEMPOTENCY_KEY = (
+    "a key of your own; a repeated call with it gets the first answer, and nothing is done again"
+)
