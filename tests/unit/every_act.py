@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from penstock import Project
+from penstock.alerts.history import Cause, Finding
 from penstock.store.address import open_end
 from penstock.store.alert_rows import Opening
 from penstock.store.project_name import rename
@@ -138,7 +141,21 @@ class Stage:
         return self.project.jobs.list(run=run, states=["quarantined"], limit=1).items[0].id
 
     def alert(self) -> int:
-        opening = Opening(next(self._rules), self.project.source_ids["shop"], "high", "nothing")
+        rule, now = next(self._rules), self.clock.now()
+        about: Any = {"rule": rule, "source": "shop", "severity": "high", "summary": "nothing"}
+        finding = Finding(
+            **about,
+            numbers=(),
+            cause=Cause(kind="host", key="shop", words="the source"),
+            since=now,
+        )
+        opening = Opening(
+            rule,
+            self.project.source_ids["shop"],
+            "high",
+            "nothing",
+            finding=msgspec.json.encode(finding).decode(),
+        )
         found = self.project.connection.alerts.open(opening)
         assert found is not None
         return found

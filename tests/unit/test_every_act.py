@@ -15,11 +15,14 @@ from penstock import Project
 from penstock.app.verbs.act_words import command_of
 from penstock.app.verbs.acts import ACTS
 from penstock.cli.entry import main
+from penstock.mcp.left_out import LEFT_OUT
+from penstock.mcp.tools import tool_name
 from penstock.project.opened import default_actor
 from penstock.store.rows import EventRow
 from penstock.testing import journal
 from penstock.web.dashboard.acts import takes_reason
 from tests.unit.every_act import SCENES, Stage, write
+from tests.unit.mcp_clients import connected_to, done, said_of
 from tests.unit.test_alert_routes import receiving
 from tests.unit.test_web import Site, visit
 
@@ -124,6 +127,31 @@ def test_acts_of_the_dashboard(project: Project) -> None:
             form = {"csrf": at.csrf, "reason": REASON, **texts}
             answer = await at.ask("POST", f"/acts/{act}", data=form, headers=origin)
             await asyncio.to_thread(walk.look, act, "ann", "dashboard", answer.text[-1500:])
+
+    visit(project, steps)
+    walk.project.close()
+    assert not walk.wrong, "\n".join(walk.wrong)
+
+
+def test_acts_of_an_mcp_client(project: Project) -> None:
+    token = project.tokens.create("robot", "admin").text
+    walk = Walk(project.settings.root)
+    project.clock = walk.stage.clock
+
+    def wait() -> None:
+        # Time alone makes no confirmation stale: people read what a dry run says.
+        walk.stage.clock.advance(60)
+
+    async def steps(at: Site) -> None:
+        async with connected_to(at, token, name="Some Client") as client:
+            for act in (each for each in SCENES if each not in LEFT_OUT):
+                given = await asyncio.to_thread(walk.prepare, act)
+                body = {**given, "reason": REASON} if takes_reason(ACTS[act]) else given
+                if "for_s" in body:
+                    body["for_s"] = 3600
+                answer = await done(client, tool_name(act), body, wait)
+                actor = "robot via Some-Client"
+                await asyncio.to_thread(walk.look, act, actor, "mcp", said_of(answer))
 
     visit(project, steps)
     walk.project.close()

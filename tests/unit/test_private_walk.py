@@ -14,10 +14,12 @@ from penstock.app.verbs.reads import READS, Read
 from penstock.app.views.quarantine import EntryFilter
 from penstock.app.views.rejects import RejectFilter
 from penstock.cli import main
+from penstock.mcp.tools import tools
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 from penstock.web.dashboard.routes import ROUTES
 from tests.journeys.rig import counting_site
 from tests.otlp_receiver import collecting
+from tests.unit.mcp_clients import called, connected_to, said_of
 from tests.unit.test_web import Site, visit
 
 # Stands in every key, address, text, error, log line, cursor, note and record of the private source.
@@ -174,6 +176,42 @@ def test_no_view_of_the_api_and_no_page_of_the_dashboard_shows_a_private_source(
         "/events",
         "/sources/a",
     }
+
+
+def test_no_tool_and_no_resource_of_mcp_shows_a_private_source(project: Project) -> None:
+    known, leaks, seen = arguments(project), list[str](), set[str]()
+    known |= {"job_id": known["job"], "run_id": known["run"], "target": known["job"]}
+    token = project.tokens.create("walker", "admin").text
+
+    def look(name: str, text: str) -> None:
+        seen.add(name)
+        if shows(text):
+            leaks.append(f"{name}: {around(text)}")
+
+    async def steps(at: Site) -> None:
+        async with connected_to(at, token) as client:
+            for tool in (each for each in tools().values() if not each.is_act):
+                schema = tool.input_schema
+                names = [*schema["required"], *set(schema["properties"]) & {"run", "job", "target"}]
+                for name in names or [""]:
+                    for value in known.get(name, ["7"]) if name else ["7"]:
+                        given = {each: known.get(each, ["7"])[0] for each in schema["required"]}
+                        found = await called(
+                            client, tool.name, {**given, **({name: value} if name else {})}
+                        )
+                        look(tool.name if not found.is_error else "refused", said_of(found))
+            for page in (await client.list_resources()).resources:
+                look(page.uri, (await client.read_resource(page.uri)).model_dump_json())
+            for act, given in (
+                ("jobs_retry", {"job": known["job"][0]}),
+                ("runs_retry", {"run": "3"}),
+            ):
+                look(act, said_of(await called(client, act, {**given, "reason": "why"})))
+
+    visit(project, steps)
+    assert "\n".join(leaks) == ""
+    assert seen >= {"jobs_detail", "quarantine_get", "rejects_get", "logs_list", "replays_diff"}
+    assert seen >= {"pages_get", "records_list", "penstock://journal", "penstock://sources/a"}
 
 
 COMMANDS = """

@@ -16,11 +16,12 @@ import aiohttp
 import pytest
 
 from penstock import Project
+from penstock.app import calls
 from penstock.app.verbs.acts import ACTS, Act
 from penstock.app.verbs.parameters import parameters_of
 from penstock.app.verbs.reads import READS, Read
 from penstock.errors import Refused
-from penstock.web import api, threads
+from penstock.web import api
 from penstock.web import body as bodies
 from penstock.web.access import Access
 from penstock.web.application import application

@@ -19,9 +19,7 @@ LIFETIME_S = 300.0
 # More than these are not kept: the oldest is forgotten, as if it had expired.
 MOST = 1_000
 # What workers change by the second and a dry run counts: that it moves on does not make the answer stale.
-MOVING = frozenset(
-    {"queued", "running", "waiting", "open jobs", "jobs that would wait", "estimate", "as_of"}
-)
+MOVING = frozenset({"queued", "running", "waiting", "open jobs", "jobs that would wait"})
 
 
 def seen(preview: Any) -> Any:

@@ -50,10 +50,13 @@ def _replayed(project: Project, given: Given) -> Facts:
 
 def _of_source(project: Project, given: Given) -> Facts:
     if "source" not in given:
-        return {"about": "every source of the project"}
+        is_held = any(each.source is None for each in project.sources.holds())
+        return {"about": "every source of the project", "state now": "held" if is_held else "open"}
     source = project.sources.get(given["source"])
+    marks = {"paused": source.paused_at, "held": source.held, "degraded": source.degraded_at}
+    state = ", ".join(name for name, is_so in marks.items() if is_so) or "open"
     counted = {name: getattr(source, name) for name in ("queued", "running", "waiting")}
-    return {"source": source.key, "schedule": source.schedule, **counted}
+    return {"source": source.key, "state now": state, "schedule": source.schedule, **counted}
 
 
 def _of_job(project: Project, given: Given) -> Facts:
