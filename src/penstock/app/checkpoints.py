@@ -12,6 +12,7 @@ from msgspec import UNSET, structs
 
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, page_within, place_of, size_of
+from penstock.app.privacy import shown_key
 from penstock.app.views.checkpoints import (
     CheckpointMoveView,
     CheckpointView,
@@ -155,7 +156,7 @@ class Checkpoints(Noun):
         if partition not in rows:
             raise UsageError(
                 f"{source} has no checkpoint {partition!r}",
-                nearest(partition, rows),
+                nearest(partition, [shown_key(self._project, each, source) for each in rows]),
                 code="no_checkpoint",
             )
         return rows[partition]

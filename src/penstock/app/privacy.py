@@ -42,6 +42,12 @@ def hides(project: Nouns) -> bool:
     return bool(project.settings.private_sources) and not project.includes_private
 
 
+def shown_key(project: Nouns, key: str, source: str) -> str:
+    """A key of a source as answers show it: for the text of an error, which passes no view."""
+    is_private = hides(project) and source in project.settings.private_sources
+    return str(_concealed(key, "key", source)) if is_private else key
+
+
 def shown(project: Nouns, found: Answer, asked: Mapping[str, Any] | None = None) -> Answer:
     """A view, or a list, page or iterator of views, without the content of private sources.
 
