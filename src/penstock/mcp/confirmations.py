@@ -18,8 +18,10 @@ from penstock.errors import Refused
 LIFETIME_S = 300.0
 # More than these are not kept: the oldest is forgotten, as if it had expired.
 MOST = 1_000
-# What workers change by the second and a dry run counts: that it moves on does not make the answer stale.
-MOVING = frozenset({"queued", "running", "waiting", "open jobs", "jobs that would wait"})
+# What workers and the clock change by the second: that it moves on does not make a dry run's answer stale.
+MOVING = frozenset(
+    {"queued", "running", "waiting", "open jobs", "jobs that would wait", "counts", "seconds"}
+)
 
 
 def seen(preview: Any) -> Any:

@@ -51,7 +51,8 @@ class View:
 
     @property
     def uri(self) -> str:
-        return SCHEME + self.read.path[1:]
+        # One run in full is the run itself here.
+        return SCHEME + self.read.path[1:].removesuffix("/detail")
 
     @property
     def is_template(self) -> bool:
