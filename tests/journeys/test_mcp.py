@@ -111,10 +111,20 @@ async def over(transport: str, rig: Rig, allow: str, mode: str = "legacy") -> As
         yield client
 
 
+def texts_of(found: types.CallToolResult) -> list[str]:
+    return [each.text for each in found.content if isinstance(each, types.TextContent)]
+
+
+async def resource(client: Client, uri: str) -> Any:
+    [content] = (await client.read_resource(uri)).contents
+    assert isinstance(content, types.TextResourceContents)
+    return json.loads(content.text)
+
+
 def outside(found: types.CallToolResult) -> str:
     """What an answer says outside of its envelope."""
-    texts = [each.text for each in found.content if isinstance(each, types.TextContent)]
-    left = [re.sub(r"<(untrusted-data-\w+)>\n[^<>]*\n</\1>", "", text) for text in texts]
+    block = re.compile(r"<(untrusted-data-\w+)>\n[^<>]*\n</\1>")
+    left = [block.sub("", text) for text in texts_of(found)]
     said = {key: each for key, each in found.structured_content.items() if key != DATA}
     return "".join(left) + json.dumps(said)
 
@@ -140,11 +150,10 @@ def test_a_client_reads_everything_and_hostile_content_stays_in_its_envelope(
             assert ORDER not in outside(found), tool.name
             text = json.dumps(found.structured_content, ensure_ascii=False)
             assert not UNSEEN.search(text), tool.name
-            assert "</untrusted-data>" not in "".join(each.text for each in found.content)
+            assert "</untrusted-data>" not in "".join(texts_of(found))
             hostile.update([tool.name] if ORDER in text else [])
         for page in (await client.list_resources()).resources:
-            [content] = (await client.read_resource(page.uri)).contents
-            said = json.loads(content.text)
+            said = await resource(client, page.uri)
             assert set(said) == {"notice", DATA}
             hostile.update([page.uri] if ORDER in json.dumps(said[DATA]) else [])
         for template in (await client.list_resource_templates()).resource_templates:
@@ -152,9 +161,8 @@ def test_a_client_reads_everything_and_hostile_content_stays_in_its_envelope(
             for name, value in usual.items():
                 uri = uri.replace(f"{{{name}}}", str(value))
             with suppress(MCPError):  # there is no alert
-                [content] = (await client.read_resource(uri)).contents
+                assert set(await resource(client, uri)) == {"notice", DATA}
                 read.add(uri)
-                assert set(json.loads(content.text)) == {"notice", DATA}
         for prompt in (await client.list_prompts()).prompts:
             named = {each.name: "shop" for each in prompt.arguments or [] if each.required}
             told = (await client.get_prompt(prompt.name, named)).model_dump_json()

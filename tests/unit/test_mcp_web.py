@@ -60,7 +60,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def token(project: Project, role: str = "operator", name: str = "robot") -> str:
-    return project.tokens.create(name, role).text
+    return project.tokens.create(name, Role(role).value).text
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -300,9 +300,8 @@ def _result(said: dict[str, Any], answer: Any, *, is_error: bool) -> types.CallT
 
 
 def _resource(name: str) -> types.Resource:
-    view = VIEWS[name]
-    about = {"name": name, "title": view.title, "description": view.title}
-    return types.Resource(uri=view.uri, mime_type=JSON, **about)
+    title, uri = VIEWS[name].title, VIEWS[name].uri
+    return types.Resource(uri=uri, name=name, title=title, description=title, mime_type=JSON)
 
 
 def _source(key: str) -> types.Resource:
@@ -310,9 +309,10 @@ def _source(key: str) -> types.Resource:
 
 
 def _template(name: str) -> types.ResourceTemplate:
-    view = VIEWS[name]
-    about = {"name": name, "title": view.title, "description": view.title}
-    return types.ResourceTemplate(uri_template=view.uri, mime_type=JSON, **about)
+    title, uri = VIEWS[name].title, VIEWS[name].uri
+    return types.ResourceTemplate(
+        uri_template=uri, name=name, title=title, description=title, mime_type=JSON
+    )
 
 
 def _prompt(runbook: RunbookView) -> types.Prompt:
