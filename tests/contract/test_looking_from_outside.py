@@ -46,6 +46,13 @@ def test_acts_of_people_are_found_without_what_workers_did(world: World) -> None
     world.store.sources.resume(source_id, "penstock", "")
     [act] = world.store.journal.of_people(10)
     assert (act.kind, act.actor, act.origin) == ("source.paused", "ana", "dashboard")
+    world.store.acts_from("mcp")
+    world.store.sources.pause(source_id, "ana via client", "rest")
+    world.store.acts_from("cli")
+    world.store.sources.resume(source_id, "ben", "")
+    found = world.store.journal.of_people(10)
+    assert [each.origin for each in found] == ["dashboard", "mcp", "cli"]
+    assert [each.origin for each in world.store.journal.of_people(2)] == ["mcp", "cli"]
 
 
 def test_entries_are_grouped_by_source_kind_and_cause(world: World) -> None:

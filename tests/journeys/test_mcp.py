@@ -403,11 +403,12 @@ def test_a_server_that_is_killed_in_the_middle_of_a_call_has_done_all_or_nothing
             assert found["structuredContent"]["error"]["code"] == "confirmation_unknown"
 
 
-def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["mcp"], ["web", "--mcp-allow", "operator"]])
+def test_without_the_sdk_the_command_says_what_to_install(words: list[str]) -> None:
     blocked = (
         "import sys, importlib.util as u; real = u.find_spec; "
         "u.find_spec = lambda name, *a: None if name == 'mcp' else real(name, *a); "
-        "from penstock.cli import main; sys.exit(main(['mcp']))"
+        f"from penstock.cli import main; sys.exit(main({words!r}))"
     )
     said = subprocess.run(
         [sys.executable, "-c", blocked], capture_output=True, text=True, env=ENVIRONMENT

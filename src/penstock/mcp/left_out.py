@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-_LONG = "it reads the whole database or simulates, for minutes: penstock on the command line"
+_LONG = "it reads the whole database or simulates, for minutes: the command line does that"
 _CHART = "numbers for charts; status and kpis_report say what they come to"
-_FILES = "it writes files for other programs, once: penstock export"
-_DATABASE = "maintenance of the database is done at a shell, with a backup: penstock db"
-_TOKENS = "who may come in is decided by a person: penstock token"
+_FILES = "it writes files for other programs, once: the command line does that"
+_DATABASE = "maintenance of the database is done at a shell, with a backup"
+_TOKENS = "who may come in is decided by a person, at a shell"
 _MORE = "another tool says the same and more"
 
 LEFT_OUT: dict[str, str] = {
-    "records.forget": "it erases for good, and nothing brings it back: penstock forget",
+    "records.forget": "it erases for good, and nothing brings it back: only a person may, at a shell",
     "store.migrate": _DATABASE,
     "store.rename": _DATABASE,
     "store.plan": _DATABASE,
@@ -23,7 +23,7 @@ LEFT_OUT: dict[str, str] = {
     "records.check_schema": _LONG,
     "audit.verify": _LONG,
     "audit.export": _LONG,
-    "audit.head": "it is compared with an anchor at a shell: penstock audit",
+    "audit.head": "it is compared with an anchor, at a shell",
     "exports.github_actions": _FILES,
     "exports.crontab": _FILES,
     "exports.systemd": _FILES,

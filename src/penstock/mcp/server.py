@@ -262,7 +262,7 @@ def _refuse_role(caller: Caller, tool: Tool) -> None:
     if not caller.identity.may(tool.role):
         raise Refused(
             f"this session may do what a {caller.role} may; {tool.name} needs the role {tool.role}",
-            "a person allows more: penstock mcp --allow, penstock web --mcp-allow, and the token's role",
+            "a person allows more: --allow, --mcp-allow of the web server, or the role of the token",
             code="role_needed",
         )
 

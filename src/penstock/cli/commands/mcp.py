@@ -29,13 +29,18 @@ def register(commands: Commands) -> None:
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
+def refuse_missing(what: str) -> None:
+    """Before anything is opened: the SDK must be installed."""
     if find_spec("mcp") is None:
         raise UsageError(
-            "penstock mcp needs the MCP SDK, which is not installed",
+            f"{what} needs the MCP SDK, which is not installed",
             "pip install 'penstock[mcp]'",
             code="extra_missing",
         )
+
+
+def run(args: argparse.Namespace) -> int:
+    refuse_missing("penstock mcp")
     from penstock.app.verbs.roles import Role
     from penstock.cli.lookup import opened
     from penstock.mcp.stdio import run_stdio

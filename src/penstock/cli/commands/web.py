@@ -68,10 +68,13 @@ def port_number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.cli.commands.mcp import refuse_missing
     from penstock.cli.lookup import opened
     from penstock.web.run import run_web
     from penstock.web.settings import settings_of
 
+    if args.mcp_allow != "viewer":
+        refuse_missing("--mcp-allow")
     with opened(args) as project:
         settings = settings_of(
             args.host,
