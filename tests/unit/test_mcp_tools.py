@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from penstock.app.runbook_acts import ACTS as RUNBOOK_ACTS
+from penstock.app.verbs.act_words import WORDS
 from penstock.app.verbs.acts import ACTS
 from penstock.app.verbs.reads import READS
 from penstock.app.verbs.roles import Role
@@ -77,6 +78,11 @@ def test_lists_of_names_hold_names_of_tools() -> None:
     used = {name for tool in ALL for name in tool.parameters}
     assert used - set(PARAMETER_WORDS) == set()
     assert set(PARAMETER_WORDS) - used == set()
+
+
+def test_acts_that_can_not_be_taken_back_are_marked_or_left_out() -> None:
+    grave = {name for name, words in WORDS.items() if words.is_grave}
+    assert grave <= DESTRUCTIVE | set(LEFT_OUT)
 
 
 def test_role_decides_which_tools_are_offered() -> None:
