@@ -47,7 +47,8 @@ def source_of(
         "pipeline": "penstock.builder.registry:builder",
         "profile": profile,
         "params": {**job_of_city(has_maps=profile == "deep"), **(params or {})},
-        "limits": {"concurrency": 16, "candidates": 16},
+        # What goes wrong at one of many hosts says nothing about the others.
+        "limits": {"concurrency": 16, "candidates": 16, "adaptive": False},
         "fetch": {"proxy": city.proxy, "allow_private": True},
         **about,
     }
