@@ -23,6 +23,7 @@ from penstock.http.failures import (
 )
 from penstock.http.response import Response
 from penstock.jobs.failures import BadData
+from penstock.jobs.outcome import Snooze
 from penstock.pipeline.fetch_options import FetchOptions
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 CLOSED = frozenset({401, 403, 405, 406, 451})
 # A site that fails is asked again once; one that asks to wait, a few times.
 MOST_TRIES = 2
+SOONEST_S = 0.1
 MOST_STARTS = 6
 WAITS = frozenset({429, 503})
 
@@ -110,6 +112,9 @@ async def page_of(ctx: Context, url: str) -> Response | NoPage:
         raise
     except FetchError as error:
         if _may_come_back(ctx, error):
+            if isinstance(error, HostClosed):
+                # Only this company waits: its site is not the place that the source reads.
+                raise Snooze(max(error.delay_s, SOONEST_S)) from None
             raise
         is_closed = isinstance(error, Disallowed) or error.status in CLOSED
         return NoPage(f"HTTP {error.status}" if error.status else error.message, is_closed)
