@@ -35,17 +35,19 @@ class ConfiguredRuns:
 
     def newest(self) -> RunRow | None:
         """The newest run of this configuration that nobody has cancelled; or the one that is meant."""
+        # Before the store is opened: what is wrong with the steps is told first.
+        version = self.project.version(self.source)
         key = self.project.source_key(self.source)
         if self.run is not None:
-            return self._meant(self.run, key)
+            return self._meant(self.run, key, version)
         for row in self.project.connection.runs.newest(key, limit=LOOKED_AT):
-            if self._is_ours(row, key):
+            if self._is_ours(row, key, version):
                 return row
         return None
 
-    def _meant(self, run: int, key: str | None) -> RunRow:
+    def _meant(self, run: int, key: str | None, version: str) -> RunRow:
         row = self.project.require_run(run)
-        if not self._is_ours(row, key):
+        if not self._is_ours(row, key, version):
             raise Refused(
                 f"run {run} has another configuration, or was cancelled",
                 "the same job, profile, options and code go on with it",
@@ -53,8 +55,7 @@ class ConfiguredRuns:
             )
         return row
 
-    def _is_ours(self, row: RunRow, key: str | None) -> bool:
-        version = self.project.version(self.source)
+    def _is_ours(self, row: RunRow, key: str | None, version: str) -> bool:
         is_prepared = row.for_drains and row.kind == KIND and row.source == key
         is_same = (row.pipeline_version, row.options.pages) == (version, self.sample)
         return is_prepared and is_same and not _is_given_up(row)
@@ -101,7 +102,7 @@ class ConfiguredRuns:
         version = self.project.version(self.source)
         key = f"builder {version} {self.sample or 'all'} after {0 if newest is None else newest.id}"
         begun = self.project.runs.prepare(
-            self.source, KIND.value, key=key, pages=self.sample, reason="penstock builder"
+            self.source, KIND.value, key=key, pages=self.sample, reason="a step of the builder"
         )
         if begun.run is None:
             raise Refused(f"no run of {self.source} could be begun")

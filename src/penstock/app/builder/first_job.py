@@ -13,7 +13,7 @@ JOB = """\
 name: {name}
 niche: bakeries
 country: US
-profile: quick            # quick, standard, deep: penstock pipeline graph quick --explain
+profile: quick            # quick, standard or deep
 
 dumps:
   - path: companies.csv

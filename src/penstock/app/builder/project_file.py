@@ -30,8 +30,10 @@ from penstock.settings.section import plain
 from penstock.settings.structs import entry_at, nearest_entry, read_struct
 
 STORE = "PENSTOCK_BUILDER_STORE"
-MADE_BY = "# Written by `penstock builder` from"
+MADE_BY = "# Written by the builder from"
 HEADER = f"{MADE_BY} {{}}. Change the job, not this file: it is written again.\n"
+# A site that fails is one company of many: it must not slow down all of them.
+USUAL = {"limits": {"adaptive": False}}
 # Packages lie in the job's folder itself.
 OUTPUT = {"dir": "."}
 
@@ -76,7 +78,7 @@ class ProjectFile:
         }
         if self.choices.concurrency is not None:
             made["limits"] = {"concurrency": self.choices.concurrency}
-        return _laid(written, self._entry(made))
+        return _laid(_laid(self._entry(USUAL), written or self._entry({})), self._entry(made))
 
     def _entry(self, value: Any) -> Entry:
         """A value that is not written anywhere, as if it stood in job.yaml."""
