@@ -6,7 +6,7 @@ BENCH  := .bench/venv
 SITE   := .docs/venv
 # Orchestrators can't share an environment: each has one of its own there.
 BRIDGES := .bridges
-ENGINES := prefect dagster
+ENGINES := prefect dagster airflow
 PIP    := -m pip --disable-pip-version-check install --quiet --require-hashes
 # The checkout itself has no hash; everything it needs was installed with one just before.
 EDIT   := -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .

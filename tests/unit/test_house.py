@@ -220,7 +220,7 @@ def names(lines: list[str]) -> set[str]:
     return {match[0].lower() for match in wanted if match}
 
 
-@pytest.mark.parametrize("name", ["runtime", "build", "test", "bench", "prefect", "dagster"])
+@pytest.mark.parametrize("name", ["runtime", "build", "test", "bench", "prefect", "dagster", "airflow"])
 def test_every_requirement_is_pinned_with_a_hash(name: str) -> None:
     compiled = pins(f"{name}.txt")
     assert compiled
@@ -229,7 +229,7 @@ def test_every_requirement_is_pinned_with_a_hash(name: str) -> None:
     assert wanted <= {pin.split("==")[0].lower() for pin in compiled}
 
 
-@pytest.mark.parametrize("name", ["test", "bench", "prefect", "dagster"])
+@pytest.mark.parametrize("name", ["test", "bench", "prefect", "dagster", "airflow"])
 def test_what_is_tested_and_measured_is_what_is_installed(name: str) -> None:
     # Without the markers: a package that more of the others need may be wanted on more Pythons.
     installed, others = (

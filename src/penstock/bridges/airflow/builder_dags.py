@@ -1,0 +1,67 @@
+"""The builder as a DAG: one task per step of a profile, each a command that can be run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.app.step_graphs import BUILDER
+from penstock.bridges.airflow.installed import DAG
+from penstock.bridges.airflow.operators import BuilderStepOperator
+from penstock.bridges.airflow.pipeline_dags import (
+    DEFAULTS,
+    USUAL_DAG,
+    connect,
+    limits_of,
+    usual_options,
+)
+from penstock.bridges.builder_steps import builder_job
+from penstock.bridges.tasks import builder_tasks
+
+
+def create_builder_dag(
+    dag_id: str,
+    job_path: str,
+    outdir: str,
+    profile: str = "standard",
+    schedule: Any = None,
+    extra_args: Sequence[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    *,
+    default_args: Mapping[str, Any] | None = None,
+    registry: str = BUILDER,
+    **dag_options: Any,
+) -> DAG:
+    """The steps of a profile of the builder as a DAG; `package.export` waits for that of the run before.
+
+    `job_path`, `outdir`, `extra_args` and the values of `env` may be templates: `{{ var.value.outdir }}`.
+    Steps that make requests are tried again three times, at growing distances, all others once. The steps
+    share the SQLite file of `outdir`, so one of them runs at a time.
+    """
+    builder_job(
+        job_path, outdir, profile, extra_args, env
+    )  # refuses what no step could be run with
+    graph, defaults = builder_tasks(profile, registry), default_args or {}
+    with DAG(
+        dag_id,
+        schedule=schedule,
+        default_args={**DEFAULTS, **defaults},
+        **limits_of(graph, dag_options),
+        **{**USUAL_DAG, "tags": ["penstock", "builder"], **dag_options},
+    ) as dag:
+        steps = {
+            task.name: BuilderStepOperator(
+                task_id=task.name,
+                step=task.name,
+                job_path=job_path,
+                outdir=outdir,
+                profile=profile,
+                extra_args=extra_args,
+                env=env,
+                doc_md=task.summary or None,
+                **usual_options(task, defaults),
+            )
+            for task in graph.tasks
+        }
+        connect(steps, graph)
+    return dag
