@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -134,12 +134,19 @@ def become(request: dict[str, object], out: int, err: int) -> None:
 def import_everything() -> None:
     import penstock
 
-    for module in pkgutil.walk_packages(penstock.__path__, "penstock."):
-        if not module.name.startswith(NOT_OURS):
-            importlib.import_module(module.name)
+    import_all(penstock.__path__, "penstock.")
     # Everything there is now is there for good: no collection in a fork has to touch it.
     gc.collect()
     gc.freeze()
+
+
+def import_all(path: Iterable[str], prefix: str) -> None:
+    for module in pkgutil.iter_modules(path, prefix):
+        # An orchestrator's environment has few extras; a command that needs another says so.
+        with suppress(ModuleNotFoundError):
+            if not module.name.startswith(NOT_OURS):
+                found = importlib.import_module(module.name)
+                import_all(getattr(found, "__path__", ()), f"{module.name}.")
 
 
 if __name__ == "__main__":

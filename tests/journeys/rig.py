@@ -215,7 +215,7 @@ class Rig:
     def worker_pids(self, process: subprocess.Popen[str]) -> list[int]:
         """All of them."""
         pids = [worker.pid for worker in self.store.workers.all()]
-        return [pid for pid in pids if _parent_of(pid) == process.pid]
+        return [pid for pid in pids if parent_of(pid) == process.pid]
 
     def wait_for_pages(
         self, run_id: int, pages: int, process: subprocess.Popen[str] | None = None
@@ -255,7 +255,7 @@ class Rig:
         assert {row.version for row in rows} <= {1}
 
 
-def _parent_of(pid: int) -> int | None:
+def parent_of(pid: int) -> int | None:
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:

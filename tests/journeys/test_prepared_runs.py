@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock import Project
-from penstock.app.views.drains import DrainFailed
+from penstock.app.views.drains import DrainFailed, DrainView
 from penstock.errors import Refused
 from penstock.jobs.job import JobState
 from tests.journeys.holding import HOLDING, held, holding_source, let_go, wait_until_held
@@ -165,6 +166,28 @@ def test_drain_that_can_not_go_on_stops_in_good_order_and_says_why(tmp_path: Pat
 
         assert late.returncode == 75, late.stderr
         assert json.loads(late.stdout)["ended"] == "deadline"
+        assert [(job.state, job.tries) for job in rig.jobs(stage="hold")] == [("queued", 0)] * 3
+        let_go(rig)
+        drain(rig, run_id, "hold")
+        rig.assert_sound()
+
+
+def test_program_that_stops_a_drain_decides_how_long_attempts_may_finish(tmp_path: Path) -> None:
+    with Rig(tmp_path, {"shop": holding_source(3)}, HOLDING, {"grace": "1h"}) as rig:
+        run_id = prepared(rig)
+        drain(rig, run_id, "discover")
+        project, stopping, ends = Project.load(tmp_path), threading.Event(), list[DrainView]()
+
+        def drain_here() -> None:
+            ends.append(project.drain(run_id, "hold", stopping=stopping, grace_s=0.0))
+
+        thread = threading.Thread(target=drain_here)
+        thread.start()
+        wait_until_held(rig, 3)
+        stopping.set()
+        thread.join()
+
+        assert ends[0].ended == "stopped"
         assert [(job.state, job.tries) for job in rig.jobs(stage="hold")] == [("queued", 0)] * 3
         let_go(rig)
         drain(rig, run_id, "hold")

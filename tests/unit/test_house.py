@@ -220,7 +220,9 @@ def names(lines: list[str]) -> set[str]:
     return {match[0].lower() for match in wanted if match}
 
 
-@pytest.mark.parametrize("name", ["runtime", "build", "test", "bench", "prefect", "dagster", "airflow"])
+@pytest.mark.parametrize(
+    "name", ["runtime", "build", "test", "bench", "prefect", "dagster", "airflow"]
+)
 def test_every_requirement_is_pinned_with_a_hash(name: str) -> None:
     compiled = pins(f"{name}.txt")
     assert compiled

@@ -22,4 +22,5 @@ class DrainOptions(TypedDict, total=False):
     on_progress: Callable[[DrainView], None] | None
     tell: Callable[[str], None]
     stopping: threading.Event | None
+    grace_s: float | None
     actor: str | None

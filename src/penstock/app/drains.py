@@ -65,6 +65,7 @@ class Drains(Noun):
         on_progress: Callable[[DrainView], None] | None = None,
         tell: Callable[[str], None] = lambda text: None,
         stopping: threading.Event | None = None,
+        grace_s: float | None = None,
         actor: str | None = None,
     ) -> DrainView:
         """Perform the jobs of one stage of a prepared run, with workers of its own, until it is closed.
@@ -73,7 +74,8 @@ class Drains(Noun):
         ends when nothing more can be done now. A stage before it that is not closed is refused, or with
         `wait_upstream` waited for. `retry_failed` queues its quarantined jobs again first. After `deadline_s`
         it stops in good order, as it does on SIGTERM, Ctrl-C, or when `stopping` is set; the next drain goes
-        on. `on_progress` is called about once a second, `tell` with what workers and steps say.
+        on. What runs then may finish within the project's `worker.grace`; after `stopping`, within `grace_s`
+        if that is less. `on_progress` is called about once a second, `tell` with what workers and steps say.
         """
         watch = self._watch(run, step, shard, until, deadline_s, on_progress)
         if retry_failed and watch.row.quarantined:
@@ -85,7 +87,7 @@ class Drains(Noun):
             return watch.view(seen)
         if not wait_upstream and seen.is_blocked(watch.stage):
             raise _upstream_open(watch, seen)
-        self._drain(watch, watch.scope, tell, stopping or threading.Event())
+        self._drain(watch, watch.scope, tell, stopping or threading.Event(), grace_s)
         return watch.view()
 
     def perform_run(
@@ -157,11 +159,12 @@ class Drains(Noun):
         scope: DrainScope,
         tell: Callable[[str], None],
         stopping: threading.Event,
+        grace_s: float | None = None,
     ) -> None:
         from penstock.app.run_performer import in_own_loop
         from penstock.engine.drain import drain
 
-        about = (scope, watch.is_over, tell, stopping)
+        about = (scope, watch.is_over, tell, stopping, grace_s)
         try:
             is_whole = in_own_loop(lambda: drain(self._project, *about), stopping)
         except AlreadyRunning as error:

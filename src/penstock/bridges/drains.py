@@ -108,14 +108,16 @@ def drain_stage(
     partial: Partial = "warn",
     deadline_s: float | None = None,
     wait_upstream: bool = False,
+    grace_s: float | None = None,
     dashboard: str = "",
     tell: Callable[[str], None] = lambda text: None,
     actor: str,
 ) -> StageEnd:
     """Drain a stage, or one shard of it, and answer how it ended; raise TaskFailed if that is a failure.
 
-    `attempt` is the engine's: from the second on, quarantined jobs are queued again first. `tell` is called
-    with what workers and steps say, from another thread, without secrets.
+    `attempt` is the engine's: from the second on, quarantined jobs are queued again first. After
+    `stop_drains`, running attempts have `grace_s` to finish. `tell` is called with what workers and steps
+    say, from another thread, without secrets.
     """
     check_partial(partial)
     with failing_in_one_line(), place.opened() as project:
@@ -135,6 +137,7 @@ def drain_stage(
                 deadline_s=deadline_s,
                 tell=heard,
                 stopping=stopping,
+                grace_s=grace_s,
                 actor=actor,
             )
 

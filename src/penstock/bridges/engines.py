@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.errors import UsageError
 
 INSTALL = {
-    "airflow": "pip install 'apache-airflow>=3.1'",
+    "airflow": "pip install 'apache-airflow>=3.3'",
     "dagster": "pip install 'dagster>=1.13' 'watchdog<7'",
     "prefect": "pip install 'prefect>=3.8' 'fastapi<0.151'",
 }

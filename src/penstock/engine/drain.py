@@ -26,9 +26,10 @@ def drain(
     is_over: Callable[[], bool],
     tell: Callable[[str], None],
     stopping: threading.Event,
+    grace_s: float | None = None,
 ) -> bool:
     """Work on this part until it is over: True; or until somebody stops it: False."""
-    supervisor = Supervisor(project, tell, is_over, stopping=stopping, scope=scope)
+    supervisor = Supervisor(project, tell, is_over, stopping=stopping, grace_s=grace_s, scope=scope)
     with _handlers_kept():
         return asyncio.run(supervisor.run())
 

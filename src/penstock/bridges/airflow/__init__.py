@@ -6,7 +6,7 @@ Out:   DAGs whose edges are the pipeline's, operators, a sensor, a notifier; sta
 Never: a store that is opened where a DAG file is parsed, work on items, secrets in Airflow's logs and XComs.
 """
 
-from penstock.bridges.airflow.builder_dags import create_builder_dag
+from penstock.bridges.airflow.builder_dags import builder_standard_dag, create_builder_dag
 from penstock.bridges.airflow.operators import (
     BuilderStepOperator,
     DrainOperator,
@@ -30,6 +30,7 @@ __all__ = [
     "PrepareRunOperator",
     "PublishOperator",
     "StartRunOperator",
+    "builder_standard_dag",
     "create_builder_dag",
     "pipeline_dag",
     "report_missed_deadline",

@@ -12,6 +12,7 @@ from penstock.bridges.airflow.pipeline_dags import (
     DEFAULTS,
     USUAL_DAG,
     connect,
+    defaults_of,
     limits_of,
     usual_options,
 )
@@ -28,6 +29,7 @@ def create_builder_dag(
     extra_args: Sequence[str] | None = None,
     env: Mapping[str, str] | None = None,
     *,
+    pool: str | None = None,
     default_args: Mapping[str, Any] | None = None,
     registry: str = BUILDER,
     **dag_options: Any,
@@ -41,7 +43,7 @@ def create_builder_dag(
     builder_job(
         job_path, outdir, profile, extra_args, env
     )  # refuses what no step could be run with
-    graph, defaults = builder_tasks(profile, registry), default_args or {}
+    graph, defaults = builder_tasks(profile, registry), defaults_of(pool, default_args)
     with DAG(
         dag_id,
         schedule=schedule,
@@ -65,3 +67,9 @@ def create_builder_dag(
         }
         connect(steps, graph)
     return dag
+
+
+# A DAG file that imports it by name has it, too.
+builder_standard_dag = create_builder_dag(
+    "builder_standard", "/data/jobs/standard.yaml", "/data/out"
+)

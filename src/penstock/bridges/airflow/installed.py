@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.errors import UsageError
+from penstock.bridges.engines import missing
 
 try:
     from airflow.sdk import (
@@ -26,11 +26,7 @@ try:
     )
     from airflow.triggers.base import BaseTrigger, TriggerEvent
 except ImportError as error:
-    raise UsageError(
-        f"the bridge to Airflow needs Airflow 3.3 or newer, and it can't be imported: {error}",
-        "install it beside Penstock: pip install 'apache-airflow>=3.3'",
-        code="engine_not_installed",
-    ) from None
+    raise missing("airflow", error) from None
 
 __all__ = [
     "DAG",

@@ -28,6 +28,9 @@ from penstock.bridges.places import Place
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+# Airflow kills a task five seconds after it has told it to stop.
+GRACE_S = 2.0
+
 
 class PrepareRunOperator(BaseOperator):  # type: ignore[misc]
     """Prepare the run of this DAG run, or find it; answers with its number."""
@@ -100,14 +103,16 @@ class DrainOperator(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> dict[str, Any]:
         part, parts = (int(each) for each in self.shard.split("/"))
+        run = number_of(self.run)
         with failing_as_airflow():
             end = drain_stage(
                 self.place,
-                int(self.run),
+                run,
                 self.stage,
                 shard=(part, parts),
                 attempt=attempt_of(context),
                 partial=self.partial_is,
+                grace_s=GRACE_S,
                 dashboard=self.dashboard,
                 tell=self.log.info,
                 actor=ACTOR,
@@ -143,7 +148,7 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]
         from penstock.bridges.watching import run_now
 
         with failing_as_airflow():
-            seen = run_now(self.place, int(self.run))
+            seen = run_now(self.place, number_of(self.run))
         facts = {"run": seen.id, "source": seen.source, "state": seen.state, "counts": seen.counts}
         for asset in self.outlets:
             context["outlet_events"][asset].extra = facts
@@ -203,6 +208,16 @@ class BuilderStepOperator(BaseOperator):  # type: ignore[misc]
         for name, value in found.items():
             mask_secret(value, name)
         return found
+
+
+def number_of(run: int | str) -> int:
+    """The number of the run, as the first task has found it."""
+    try:
+        return int(run)
+    except ValueError:
+        raise AirflowFailException(
+            f"{run!r} is no run: clear the task that prepares it, so that Airflow runs it again"
+        ) from None
 
 
 def summary_of(end: StageEnd) -> dict[str, Any]:

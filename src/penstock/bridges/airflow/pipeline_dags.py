@@ -53,7 +53,7 @@ class PipelineTasks:
     default_args: Mapping[str, Any]
     overrides: Mapping[str, Mapping[str, Any]]
 
-    def drain(self, task: BridgeTask, run: Any) -> BaseOperator:
+    def drain(self, task: BridgeTask, run: str) -> BaseOperator:
         options = {
             "task_id": task.name,
             "place": self.place,
@@ -86,6 +86,7 @@ def pipeline_dag(
     on_failure: Callbacks | None = None,
     run_params: Mapping[str, Any] | None = None,
     pages: int | None = None,
+    pool: str | None = None,
     dashboard: str = "",
     tasks: Mapping[str, Mapping[str, Any]] | None = None,
     default_args: Mapping[str, Any] | None = None,
@@ -97,14 +98,14 @@ def pipeline_dag(
     interval of each run. `shards` splits stages into mapped tasks, on Postgres. A stage of which some jobs
     are in quarantine succeeds with a warning, unless `partial_is` is "ok" or "failed". `collections` become
     assets. `deadline` raises a signal if a run has not ended so long after it was queued. `on_failure` is
-    called when a task has failed for good; by default it raises the signal `airflow.failed`. `tasks` has
-    Airflow's options for single stages, such as `{"extract": {"pool": "crawlers"}}`; all other options are
-    those of Airflow's DAG.
+    called when a task has failed for good; by default it raises the signal `airflow.failed`. `pool` is of all
+    tasks; with one slot, it keeps DAGs apart that share a SQLite file. `tasks` has Airflow's options for
+    single stages, such as `{"extract": {"pool": "crawlers"}}`. All other options are those of Airflow's DAG.
     """
     check_partial(partial_is)
     place = place_of(project)
     graph = pipeline_tasks(place, source, kind, shards)
-    defaults, overrides = default_args or {}, tasks or {}
+    defaults, overrides = defaults_of(pool, default_args), tasks or {}
     _refuse_unknown(overrides, graph)
     shared = PipelineTasks(place, partial_is, dashboard, defaults, overrides)
     report = on_failure or PenstockSignal(place, source=graph.name)
@@ -128,14 +129,20 @@ def pipeline_dag(
             run_params=run_params,
             pages=pages,
         )
-        drains = {task.name: shared.drain(task, prepare.output) for task in graph.tasks}
+        # A template, because `prepare.output` would draw an edge to each task.
+        run = f"{{{{ ti.xcom_pull(task_ids='{prepare.task_id}') }}}}"
+        drains = {task.name: shared.drain(task, run) for task in graph.tasks}
         connect(drains, graph, first=prepare)
         if collections:
-            _publish(drains, graph, prepare, place, collections)
+            _publish(drains, graph, run, place, collections)
     return dag
 
 
 USUAL_DAG: dict[str, Any] = {"start_date": START, "catchup": False, "max_active_runs": 1}
+
+
+def defaults_of(pool: str | None, asked: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {**({} if pool is None else {"pool": pool}), **(asked or {})}
 
 
 def usual_options(task: BridgeTask, default_args: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,7 +185,7 @@ def free_id(name: str, graph: TaskGraph) -> str:
 def _publish(
     drains: Mapping[str, Any],
     graph: TaskGraph,
-    prepare: Any,
+    run: str,
     place: Place,
     collections: Sequence[str],
 ) -> None:
@@ -187,7 +194,7 @@ def _publish(
     publish = PublishOperator(
         task_id=free_id(PUBLISH, graph),
         place=place,
-        run=prepare.output,
+        run=run,
         outlets=[asset_of(project, name) for name in collections],
     )
     followed = {name for task in graph.tasks for name in task.after}

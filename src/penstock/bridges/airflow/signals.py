@@ -58,6 +58,10 @@ class PenstockSignal(BaseNotifier):  # type: ignore[misc]
             actor=ACTOR,
         )
 
+    def get_template_env(self, dag: Any = None) -> Any:
+        # Airflow tells of a DAG's end with its serialized twin, too, which has no templates.
+        return super().get_template_env(dag if hasattr(dag, "get_template_env") else None)
+
     async def async_notify(self, context: Context) -> None:
         await asyncio.to_thread(self.notify, context)
 
@@ -83,10 +87,11 @@ def facts_of(context: Mapping[str, Any]) -> dict[str, Any]:
         "attempt": _value(task, "try_number"),
     }
     facts = {
-        "dag": _value(task, "dag_id") or _value(run, "dag_id"),
-        "run": _value(task, "run_id") or _value(run, "run_id") or _value(run, "dag_run_id"),
+        "dag": _first("dag_id", task, run, context.get("dag")),
+        "run": _first("run_id", task, run, context) or _value(run, "dag_run_id"),
         **about_task,
         "state": str(_value(task if task is not None else run, "state") or ""),
+        "reason": context.get("reason"),
         "error": _error(context),
     }
     return {name: value for name, value in facts.items() if value not in (None, "", -1)}
@@ -105,6 +110,10 @@ def _value(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
+def _first(name: str, *holders: Any) -> Any:
+    return next((found for holder in holders if (found := _value(holder, name))), None)
+
+
 def _error(context: Mapping[str, Any]) -> str:
-    error = context.get("exception") or context.get("reason") or ""
+    error = context.get("exception") or ""
     return redact(" ".join(str(error).split())[:LONGEST_ERROR], environment_secrets())

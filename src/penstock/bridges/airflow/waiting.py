@@ -17,9 +17,9 @@ from penstock.bridges.airflow.installed import (
     TriggerEvent,
 )
 from penstock.bridges.airflow.terms import ACTOR, failing_as_airflow, reason_of
-from penstock.bridges.drains import Partial, TaskFailed, check_partial, failing_in_one_line
+from penstock.bridges.drains import Partial, TaskFailed, check_partial
 from penstock.bridges.places import Place, ProjectPlace, place_of
-from penstock.bridges.watching import latest_run, refuse_failed, run_now
+from penstock.bridges.watching import latest_run, refuse_failed, run_now, start_run
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
@@ -166,14 +166,12 @@ class StartRunOperator(BaseOperator):  # type: ignore[misc]
         self.run_params = dict(run_params or {})
 
     def execute(self, context: Context) -> int:
-        with failing_as_airflow(), failing_in_one_line(), self.place.opened() as project:
-            started = project.runs.start(
+        with failing_as_airflow():
+            return start_run(
+                self.place,
                 self.source,
-                self.kind,
-                awaited=True,
+                kind=self.kind,
                 params=self.run_params,
                 actor=ACTOR,
                 reason=reason_of(context),
             )
-            assert started.run is not None  # noqa: S101 - only a dry run has none
-            return started.run.id

@@ -57,6 +57,8 @@ class Supervisor:
     activity: Activity | None = None
     # Set by a program that wants it to stop, from whatever thread.
     stopping: threading.Event | None = None
+    # After so long it stops at once what that program wants stopped.
+    grace_s: float | None = None
     # What its workers are for, if this is a drain.
     scope: DrainScope | None = None
     _shutdown: Shutdown = field(init=False)
@@ -106,6 +108,7 @@ class Supervisor:
             reloads=self.reloads,
             activity=self.activity,
             is_asked_to_stop=lambda: self.stopping is not None and self.stopping.is_set(),
+            grace_s=self.grace_s,
             scope=self.scope,
         )
         await loop.run()

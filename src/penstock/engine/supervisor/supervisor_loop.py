@@ -50,6 +50,7 @@ class SupervisorLoop:
         reloads: bool,
         activity: Activity | None,
         is_asked_to_stop: Callable[[], bool],
+        grace_s: float | None = None,
         scope: DrainScope | None = None,
     ) -> None:
         self._project = project
@@ -60,6 +61,8 @@ class SupervisorLoop:
         self._tell = tell
         self._until = until
         self._is_asked_to_stop = is_asked_to_stop
+        self._grace_s = float("inf") if grace_s is None else grace_s
+        self._at_once_at = float("inf")
         self._watch = Watch(store, project.clock)
         self._workers = WorkerSlots(
             project, store, calls, self._watch.contact, shutdown, trouble, tell, workers, scope
@@ -87,9 +90,7 @@ class SupervisorLoop:
             beside.append(asyncio.create_task(self._leader.run()))
         try:
             while not self._is_over():
-                if self._is_asked_to_stop() and not self._shutdown.stops:
-                    self._shutdown.stop()
-                    self.drain()
+                self._heed()
                 for task in beside:
                     if task.done():
                         task.result()
@@ -108,6 +109,18 @@ class SupervisorLoop:
         if self._workers.failure is not None:
             return True
         return self._shutdown.is_leaving and not any(self._workers.children())
+
+    def _heed(self) -> None:
+        """Stop if a program asks for it; and at once, after the grace that it gives."""
+        now = self._project.clock.monotonic()
+        if self._is_asked_to_stop() and not self._shutdown.stops:
+            self._at_once_at = now + self._grace_s
+        elif now < self._at_once_at:
+            return
+        else:
+            self._at_once_at = float("inf")
+        self._shutdown.stop()
+        self.drain()
 
     async def _end_the_slow(self) -> None:
         """Whatever the store is doing, who outlasts its grace or the time of a step is ended in time."""
