@@ -82,7 +82,8 @@ class Airflow:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """One request to the public API; answers with its JSON."""
-        return self._asked(method, f"api/v2/{path}", body, self._authorised())
+        asked = (method, f"api/v2/{path}", body, self._authorised())
+        return until(lambda: self._if_free(*asked), f"{path} answers", within_s=WITHIN_S)[0]
 
     def is_up(self) -> bool:
         with suppress(OSError):
@@ -98,6 +99,15 @@ class Airflow:
                 raise
             return False
         return True
+
+    def _if_free(self, *asked: Any) -> list[Any]:
+        """The answer; nothing yet while Airflow's own SQLite file is locked."""
+        try:
+            return [self._asked(*asked)]
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+            return []
 
     def _authorised(self) -> dict[str, str]:
         self._token = self._token or self._asked("GET", "auth/token", None, {})["access_token"]
