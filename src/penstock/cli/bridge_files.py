@@ -38,8 +38,26 @@ PROJECT = Path(__file__).resolve().parents[1]
 source_job = pipeline_job(PROJECT, {source})
 defs = dg.Definitions(jobs=[source_job, builder_standard_job])
 '''
+AIRFLOW = '''\
+"""The DAGs of this project for Airflow. Put its path into Airflow's folder of DAGs, as a link or a copy."""
+
+from pathlib import Path
+
+from penstock.bridges.airflow import builder_standard_dag, create_builder_dag, pipeline_dag
+
+__all__ = ["builder_standard_dag", "create_builder_dag", "source_dag"]
+
+# A copy elsewhere needs the project's folder here.
+PROJECT = Path(__file__).resolve().parents[1]
+source_dag = pipeline_dag(PROJECT, {source}, schedule="@daily")
+'''
 # For each orchestrator: the file, its text, and how it is tried.
 BRIDGES: dict[str, tuple[str, str, str]] = {
+    "airflow": (
+        "airflow_dag.py",
+        AIRFLOW,
+        'ln -s "$PWD/orchestration/airflow_dag.py" "$AIRFLOW_HOME/dags/"',
+    ),
     "dagster": ("dagster_job.py", DAGSTER, "dagster dev -f orchestration/dagster_job.py"),
     "prefect": ("prefect_flow.py", PREFECT, "python orchestration/prefect_flow.py"),
 }

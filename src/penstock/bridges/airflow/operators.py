@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 GRACE_S = 2.0
 
 
-class PrepareRunOperator(BaseOperator):  # type: ignore[misc]
+class PrepareRunOperator(BaseOperator):
     """Prepare the run of this DAG run, or find it; answers with its number."""
 
     template_fields: Sequence[str] = ("run_params",)
@@ -73,7 +73,7 @@ class PrepareRunOperator(BaseOperator):  # type: ignore[misc]
         return run
 
 
-class DrainOperator(BaseOperator):  # type: ignore[misc]
+class DrainOperator(BaseOperator):
     """Drain one stage of a prepared run, or one shard of it; answers with its counts.
 
     It works on until nothing of the stage is left. In its second try, it queues what is in quarantine again.
@@ -134,7 +134,7 @@ class DrainOperator(BaseOperator):  # type: ignore[misc]
             self.log.info("%s", end.url)
 
 
-class PublishOperator(BaseOperator):  # type: ignore[misc]
+class PublishOperator(BaseOperator):
     """Tell Airflow that a run has brought its assets up to date: with its number and counts."""
 
     template_fields: Sequence[str] = ("run",)
@@ -155,7 +155,7 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]
         return facts
 
 
-class BuilderStepOperator(BaseOperator):  # type: ignore[misc]
+class BuilderStepOperator(BaseOperator):
     """Run one step of the builder as a command: `penstock builder run-step STEP … --resume`.
 
     Paths and arguments may be templates. The values of `env` are rendered when the task runs, kept out of

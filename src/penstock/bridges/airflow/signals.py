@@ -24,7 +24,7 @@ DEADLINE_MISSED = "airflow.deadline_missed"
 LONGEST_ERROR = 500
 
 
-class PenstockSignal(BaseNotifier):  # type: ignore[misc]
+class PenstockSignal(BaseNotifier):
     """A callback that raises a signal: `on_failure_callback=PenstockSignal(project, source="acme.com")`.
 
     Without a name it is `airflow.failed`. Its data are the DAG, the run, the task, its state and error, and

@@ -50,7 +50,7 @@ class Awaited:
         return seen if seen is not None and seen.is_ended else None
 
 
-class PenstockRunTrigger(BaseTrigger):  # type: ignore[misc]
+class PenstockRunTrigger(BaseTrigger):
     """Fires once, when a run has ended."""
 
     def __init__(self, poll_s: float = POLL_S, **awaited: Any) -> None:
@@ -74,7 +74,7 @@ class PenstockRunTrigger(BaseTrigger):  # type: ignore[misc]
         return {"run": seen.id}
 
 
-class PenstockRunSensor(BaseSensorOperator):  # type: ignore[misc]
+class PenstockRunSensor(BaseSensorOperator):
     """Wait until a run has ended, and answer with its number; fail if it has failed or was cancelled.
 
     It waits for the run of this number, or for the newest one of a `source`, made after `since`: a moment in
@@ -142,7 +142,7 @@ class PenstockRunSensor(BaseSensorOperator):  # type: ignore[misc]
         return seen.id
 
 
-class StartRunOperator(BaseOperator):  # type: ignore[misc]
+class StartRunOperator(BaseOperator):
     """Start a run for Penstock's own workers (`penstock up`); answers with its number.
 
     A run of the source that has not ended goes on instead, so a second try starts nothing twice.
