@@ -149,7 +149,7 @@ def test_airflow_reads_the_files_without_errors(tmp_path: Path) -> None:
     [
         ({"source": "shopp"}, "did you mean 'shop'"),
         ({"tasks": {"extrac": {}}}, "did you mean 'extract'"),
-        ({"partial_is": "fine"}, "partial is one of ok, warn, failed"),
+        ({"partial": "fine"}, "partial is one of ok, warn, failed"),
         ({"shards": 0}, "a stage has at least one shard"),
         ({"shards": 4}, "on SQLite one task works at a time"),
         ({"max_active_tasks": 4}, "on SQLite one task works at a time"),

@@ -36,8 +36,8 @@ def test_run_of_the_dag_is_one_run_of_the_source(tmp_path: Path) -> None:
         }
         assert (rig.run(1).state, rig.run(1).actor) == ("completed", "airflow")
         [event] = asset_events("penstock://journey/page")
-        assert (event["run"], event["state"]) == (1, "completed")
-        assert (event["counts"]["pages"], event["counts"]["inserted"]) == (12, 13)
+        assert (event["run"], event["run state"], event["records"]) == (1, "completed", 12)
+        assert (event["rejects"], event["alerts"]) == (True, True)
         rig.assert_records({str(number) for number in range(12)})
         rig.assert_sound()
 
@@ -86,7 +86,7 @@ def test_partial_stage_is_a_success_with_a_warning(tmp_path: Path) -> None:
 
 def test_partial_stage_is_a_failure_where_that_is_asked_for(tmp_path: Path) -> None:
     with Rig(tmp_path, {"shop": source(6, bad=[2])}, STEPS) as rig:
-        with dag_file(dag_text(tmp_path, "partial_is='failed'")) as module:
+        with dag_file(dag_text(tmp_path, "partial='failed'")) as module:
             played = play(module.dag)
 
         assert played.state == "failed"
@@ -98,7 +98,7 @@ def test_second_try_of_a_task_performs_again_only_what_failed(tmp_path: Path) ->
     with Rig(tmp_path, {"shop": source(6, bad=[2])}, STEPS) as rig:
         # Mended between the two tries, by a callback that Airflow calls before the second.
         text = dag_text(
-            tmp_path, "partial_is='failed', tasks={'extract': {'on_retry_callback': mend}}"
+            tmp_path, "partial='failed', tasks={'extract': {'on_retry_callback': mend}}"
         )
         mend = f"def mend(context):\n    open({str(tmp_path / 'mended')!r}, 'w').close()\n\n"
         with dag_file(mend + text) as module:

@@ -62,7 +62,7 @@ def test_partial_run_is_a_failure_where_that_is_asked_for(tmp_path: Path) -> Non
         rig.start("up")
         with dag_file(waiting(tmp_path)) as module:
             forgiving = play(module.dag)
-        with dag_file(waiting(tmp_path, ", 'partial_is': 'failed', 'deferrable': False")) as module:
+        with dag_file(waiting(tmp_path, ", 'partial': 'failed', 'deferrable': False")) as module:
             strict = play(module.dag)
 
         assert (forgiving.states["wait"], strict.states["wait"]) == ("success", "failed")

@@ -60,6 +60,7 @@ def create_builder_dag(
                 profile=profile,
                 extra_args=extra_args,
                 env=env,
+                begins=not task.after,
                 doc_md=task.summary or None,
                 **usual_options(task, defaults),
             )

@@ -24,6 +24,7 @@ from penstock.bridges.airflow.terms import (
 from penstock.bridges.builder_steps import builder_job, run_builder_step
 from penstock.bridges.drains import Partial, StageEnd, drain_stage, prepare_run, stop_drains
 from penstock.bridges.places import Place
+from penstock.bridges.quality import DESCRIPTIONS, CollectionState, states_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -89,7 +90,7 @@ class DrainOperator(BaseOperator):
         stage: str,
         run: int | str,
         shard: str = "1/1",
-        partial_is: Partial = "warn",
+        partial: Partial = "warn",
         dashboard: str = "",
         **options: Any,
     ) -> None:
@@ -98,7 +99,8 @@ class DrainOperator(BaseOperator):
         self.stage = stage
         self.run = run
         self.shard = shard
-        self.partial_is = partial_is
+        # Not `partial`: that is how Airflow maps an operator.
+        self.partial_is = partial
         self.dashboard = dashboard
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -135,31 +137,55 @@ class DrainOperator(BaseOperator):
 
 
 class PublishOperator(BaseOperator):
-    """Tell Airflow that a run has brought its assets up to date: with its number and counts."""
+    """Tell Airflow that a run has brought its collections up to date, with their figures.
+
+    A collection with records that do not fit its schema is not published; other checks that fail are
+    warnings.
+    """
 
     template_fields: Sequence[str] = ("run",)
 
-    def __init__(self, *, place: Place, run: int | str, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        place: Place,
+        source: str,
+        collections: Sequence[str],
+        run: int | str,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
         self.place = place
+        self.source = source
+        self.collections = list(collections)
         self.run = run
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from penstock.bridges.watching import run_now
-
+        run = number_of(self.run)
         with failing_as_airflow():
-            seen = run_now(self.place, number_of(self.run))
-        facts = {"run": seen.id, "source": seen.source, "state": seen.state, "counts": seen.counts}
-        for asset in self.outlets:
-            context["outlet_events"][asset].extra = facts
+            states = states_of(self.place, run, self.source, self.collections)
+        self._judge(states)
+        facts = {each.collection: {**each.metadata, **_passed(each)} for each in states}
+        for name, asset in zip(self.collections, self.outlets, strict=True):
+            context["outlet_events"][asset].extra = facts[name]
         return facts
+
+    def _judge(self, states: Sequence[CollectionState]) -> None:
+        for state in states:
+            for check in state.checks:
+                text = f"{state.collection} fails a check: {DESCRIPTIONS[check.name]}"
+                if not check.passed and check.is_error:
+                    raise AirflowFailException(text)
+                if not check.passed:
+                    self.log.warning("%s", text)
 
 
 class BuilderStepOperator(BaseOperator):
-    """Run one step of the builder as a command: `penstock builder run-step STEP … --resume`.
+    """Run one step of the builder as a command, `penstock builder run-step`.
 
-    Paths and arguments may be templates. The values of `env` are rendered when the task runs, kept out of
-    what Airflow shows of a task, and masked in its logs.
+    It goes on with the newest run of the job (`--resume`), unless it `begins` one in its first try. Paths and
+    arguments may be templates. The values of `env` are rendered when the task runs, kept out of what Airflow
+    shows of a task, and masked in its logs.
     """
 
     template_fields: Sequence[str] = ("job_path", "outdir", "extra_args")
@@ -174,10 +200,12 @@ class BuilderStepOperator(BaseOperator):
         profile: str = "standard",
         extra_args: Sequence[str] | None = None,
         env: Mapping[str, str] | None = None,
+        begins: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self.step = step
+        self.begins = begins
         self.job_path = job_path
         self.outdir = outdir
         self.profile = profile
@@ -188,8 +216,9 @@ class BuilderStepOperator(BaseOperator):
         env = self._rendered(context)
         with failing_as_airflow():
             job = builder_job(self.job_path, self.outdir, self.profile, self.extra_args, env)
-            self.log.info("penstock %s", " ".join(job.command(self.step)))
-            warning = run_builder_step(job, self.step, self.log.info)
+            resume = not self.begins or attempt_of(context) > 1
+            self.log.info("penstock %s", " ".join(job.command(self.step, resume=resume)))
+            warning = run_builder_step(job, self.step, self.log.info, resume=resume)
         if warning:
             self.log.warning("%s", warning)
         return {"step": self.step, "outdir": self.outdir, "warning": warning}
@@ -208,6 +237,10 @@ class BuilderStepOperator(BaseOperator):
         for name, value in found.items():
             mask_secret(value, name)
         return found
+
+
+def _passed(state: CollectionState) -> dict[str, bool]:
+    return {check.name: check.passed for check in state.checks}
 
 
 def number_of(run: int | str) -> int:

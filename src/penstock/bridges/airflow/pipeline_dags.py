@@ -48,7 +48,7 @@ class PipelineTasks:
     """What the tasks of one DAG share."""
 
     place: Place
-    partial_is: Partial
+    partial: Partial
     dashboard: str
     default_args: Mapping[str, Any]
     overrides: Mapping[str, Mapping[str, Any]]
@@ -59,7 +59,7 @@ class PipelineTasks:
             "place": self.place,
             "stage": task.name,
             "run": run,
-            "partial_is": self.partial_is,
+            "partial": self.partial,
             "dashboard": self.dashboard,
             "doc_md": _doc(task),
             **usual_options(task, self.default_args),
@@ -80,7 +80,7 @@ def pipeline_dag(
     kind: str | None = None,
     schedule: Any = None,
     shards: int = 1,
-    partial_is: Partial = "warn",
+    partial: Partial = "warn",
     collections: Sequence[str] = (),
     deadline: timedelta | None = None,
     on_failure: Callbacks | None = None,
@@ -96,18 +96,18 @@ def pipeline_dag(
 
     A run of the DAG is one run of the source, whatever is tried again. `kind="backfill"` fetches the data
     interval of each run. `shards` splits stages into mapped tasks, on Postgres. A stage of which some jobs
-    are in quarantine succeeds with a warning, unless `partial_is` is "ok" or "failed". `collections` become
+    are in quarantine succeeds with a warning, unless `partial` is "ok" or "failed". `collections` become
     assets. `deadline` raises a signal if a run has not ended so long after it was queued. `on_failure` is
     called when a task has failed for good; by default it raises the signal `airflow.failed`. `pool` is of all
     tasks; with one slot, it keeps DAGs apart that share a SQLite file. `tasks` has Airflow's options for
     single stages, such as `{"extract": {"pool": "crawlers"}}`. All other options are those of Airflow's DAG.
     """
-    check_partial(partial_is)
+    check_partial(partial)
     place = place_of(project)
     graph = pipeline_tasks(place, source, kind, shards)
     defaults, overrides = defaults_of(pool, default_args), tasks or {}
     _refuse_unknown(overrides, graph)
-    shared = PipelineTasks(place, partial_is, dashboard, defaults, overrides)
+    shared = PipelineTasks(place, partial, dashboard, defaults, overrides)
     report = on_failure or PenstockSignal(place, source=graph.name)
     usual = {
         "schedule": _schedule(schedule, kind),
@@ -194,6 +194,8 @@ def _publish(
     publish = PublishOperator(
         task_id=free_id(PUBLISH, graph),
         place=place,
+        source=graph.name,
+        collections=collections,
         run=run,
         outlets=[asset_of(project, name) for name in collections],
     )

@@ -79,7 +79,7 @@ class PenstockRunSensor(BaseSensorOperator):
 
     It waits for the run of this number, or for the newest one of a `source`, made after `since`: a moment in
     ISO 8601, as a rule `{{ data_interval_end }}`. While it waits it takes no slot of a worker, but for its
-    first look, unless `deferrable` is False. Partial is a failure only if `partial_is` is "failed".
+    first look, unless `deferrable` is False. Partial is a failure only if `partial` is "failed".
     """
 
     template_fields: Sequence[str] = ("run", "since")
@@ -91,20 +91,21 @@ class PenstockRunSensor(BaseSensorOperator):
         run: int | str | None = None,
         source: str | None = None,
         since: str | None = None,
-        partial_is: Partial = "warn",
+        partial: Partial = "warn",
         deferrable: bool = True,
         poke_interval: float = POLL_S,
         **options: Any,
     ) -> None:
         super().__init__(poke_interval=poke_interval, **options)
-        check_partial(partial_is)
+        check_partial(partial)
         if (run is None) == (source is None):
             raise UsageError("a sensor waits for a run or for a source: give it one of them")
         self.place = place_of(project)
         self.run = run
         self.source = source
         self.since = since
-        self.partial_is = partial_is
+        # Not `partial`: that is how Airflow maps an operator.
+        self.partial_is = partial
         self.deferrable = deferrable
 
     def execute(self, context: Context) -> Any:
