@@ -168,7 +168,7 @@ def in_thread(act: Callable[[threading.Event], Answer]) -> Answer:
             done.set()
 
     with _stoppable() as stopping:
-        threading.Thread(target=work, name="penstock drain").start()
+        threading.Thread(target=work, name="penstock-drain").start()
         try:
             _wait_for(done)
         except BaseException:
