@@ -131,18 +131,21 @@ def in_own_loop(act: Callable[[], Answer], stopping: threading.Event | None = No
 def _in_thread(act: Callable[[], Answer], stopping: threading.Event) -> Answer:
     answers: list[Answer] = []
     errors: list[BaseException] = []
+    done = threading.Event()
 
     def work() -> None:
         try:
             answers.append(act())
         except BaseException as error:
             errors.append(error)
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=work, name="penstock")
-    thread.start()
-    while thread.is_alive():
+    threading.Thread(target=work, name="penstock").start()
+    while not done.is_set():
         try:
-            thread.join()
+            # Not `thread.join`: an interrupt in it makes Python 3.11 take the thread for ended.
+            done.wait()
         except KeyboardInterrupt:
             stopping.set()  # the workers drain, and the thread ends
     if errors:
