@@ -34,6 +34,11 @@ NEEDED = {
     "audit._tell": ("wrong", "event", "seal"),
     "breakers.run": ("what", "name", "state"),
     "budget.run": ("of", "budget", "left"),
+    "builder._show_budgets": ("budget", "used", "bound"),
+    "builder._show_kpis": ("target", "wanted", "is"),
+    "builder.show_plan": ("step", "would"),
+    "builder.show_summary": ("step", "status"),
+    "builder_batch._table": ("item", "status", "folder"),
     "cadence.run": ("source", "class"),
     "checkpoints._tell_history": ("number", "act", "cursor"),
     "checkpoints.run": ("partition", "cursor"),
@@ -281,9 +286,74 @@ def look_at_rare_tables(rig: Rig) -> None:
         ),
         out,
     )
+    _look_at_the_builder(out)
     reports = [run_report(row, rig.store.now()) for row in rig.store.runs.newest()]
     with Project.open(rig.folder) as project:
         run._tell(project, reports, args)
+
+
+def _look_at_the_builder(out: Output) -> None:
+    from penstock.app.views.builder import (
+        BatchItemView,
+        BuilderPlanView,
+        BuilderStepView,
+        JobBudgetView,
+        PlannedStepView,
+        TargetView,
+    )
+    from penstock.cli.commands import builder_batch
+    from penstock.cli.render import builder
+
+    args = argparse.Namespace(out=out, json=False)
+    job, long = "bakeries-of-the-state-of-illinois", "normalize.standardize"
+    budget = JobBudgetView(
+        name="max_http_requests",
+        bound=20_000,
+        used=19_999,
+        percent=99.9,
+        is_exhausted=False,
+        resets_at=None,
+    )
+    target = TargetView(
+        name="min_domain_resolved_pct", target=80, value=79.5, is_met=False, is_asked=True
+    )
+    step = BuilderStepView(
+        job=job,
+        profile="standard",
+        run=12,
+        step=long,
+        status="BUDGET_EXCEEDED",
+        reason="max_http_requests has no room for another request of this step " * 3,
+        seconds=1234.5,
+        counts={"succeeded": 123_456},
+        done=123_456,
+        outputs=[],
+        budgets=[budget],
+        kpis=[target],
+        errors=(),
+    )
+    builder.show_summary(args, [step])
+    planned = PlannedStepView(
+        step=long,
+        phase="Parsing & Normalisation",
+        after=["dumps.collect", "api.collect", "parse.html", "parse.jsonld"],
+        is_network=False,
+        would="continue",
+        counts={},
+    )
+    plan = BuilderPlanView(
+        job=job, profile="standard", outdir="out", run=12, steps=[planned], budgets=[], sample=None
+    )
+    builder.show_plan(args, plan)
+    item = BatchItemView(
+        item="naf_include=10.71",
+        job="all/naf-10.71/job.yaml",
+        outdir="all/naf-10.71-of-the-template-of-bakeries",
+        status="BUDGET_EXCEEDED",
+        reason="max_http_requests has no room for another request of this step",
+        seconds=12.5,
+    )
+    builder_batch._table(out, [item])
 
 
 def sites() -> set[str]:

@@ -182,7 +182,7 @@ def drain(
     return Completed(message=_counts(end), data=end.as_json())
 
 
-@flow(name="penstock builder", task_runner=ThreadPoolTaskRunner(max_workers=1))
+@flow(name="penstock-builder", task_runner=ThreadPoolTaskRunner(max_workers=1))
 def builder_prefect_flow(
     job_path: str,
     outdir: str,

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.bridges.airflow.home import dag_file, play
 from tests.bridges.scenes import builder_job_in, dataset_of, edges_of
-
-pytest.importorskip("penstock.cli.commands.builder", reason="there is no `penstock builder` yet")
 
 BUILDER = """
 from penstock.bridges.airflow import create_builder_dag

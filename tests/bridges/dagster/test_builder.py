@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
-import pytest
 
 from penstock.bridges.tasks import builder_tasks
 from tests.bridges.dagster.rig import executed, executing, jobs_file, last_run, steps_that
 from tests.bridges.scenes import builder_job_in, command_of, dataset_of, task_of
 from tests.journeys.rig import kill, until
-
-pytest.importorskip("penstock.cli.commands.builder", reason="there is no `penstock builder` yet")
 
 JOB = """
 from penstock.bridges.dagster import BuilderConfig, create_builder_job

@@ -12,8 +12,6 @@ from penstock.bridges.prefect import builder_prefect_flow
 from tests.bridges.prefect.rig import edges, states_by_task, task_runs
 from tests.bridges.scenes import builder_job_in, dataset_of, edges_of
 
-pytest.importorskip("penstock.cli.commands.builder", reason="there is no `penstock builder` yet")
-
 
 def built(folder: Path, **more: Any) -> State[Any]:
     paths = {"job_path": str(folder / "job.yaml"), "outdir": str(folder / "out")}
