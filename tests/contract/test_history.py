@@ -14,8 +14,8 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.jobs.effects import Effects, Rejection
 from penstock.store.jobs import JobFilter
-from penstock.store.postgres.database import BEGIN
 from penstock.store.postgres.migrate import PACKAGE
+from penstock.store.postgres.session import BEGIN
 from penstock.store.queries import queries
 from penstock.store.sqlite.database import SqliteDatabase
 from penstock.store.sqlite.store import SqliteStore

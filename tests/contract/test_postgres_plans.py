@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from penstock.clock import SystemClock
-from penstock.store.postgres.database import BEGIN
 from penstock.store.postgres.migrate import PACKAGE
+from penstock.store.postgres.session import BEGIN
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.queries import queries
 from tests.postgres.fixtures import a_name

@@ -24,7 +24,7 @@ from penstock.jobs.job import Claimed, JobState, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.store.postgres import connection
-from penstock.store.postgres import database as database_module
+from penstock.store.postgres import session as session_module
 from penstock.store.postgres.connection import Connection
 from penstock.store.postgres.store import PostgresStore
 from tests.postgres.crowd import ask
@@ -185,10 +185,10 @@ PATIENCE_S = 1.5
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """On both sides, so that a test need not wait as long as an operator."""
     begin = re.sub(
-        r"(idle_in_transaction_session_timeout) = \d+", r"\1 = 1000", database_module.BEGIN
+        r"(idle_in_transaction_session_timeout) = \d+", r"\1 = 1000", session_module.BEGIN
     )
-    monkeypatch.setattr(database_module, "BEGIN", begin)
-    monkeypatch.setattr(database_module, "PATIENCE_S", PATIENCE_S)
+    monkeypatch.setattr(session_module, "BEGIN", begin)
+    monkeypatch.setattr(session_module, "PATIENCE_S", PATIENCE_S)
     monkeypatch.setattr(Connection, "patience_s", PATIENCE_S)
 
 
@@ -285,7 +285,7 @@ def test_server_that_lets_in_and_says_nothing_is_unreachable(database: str, prox
 
 def test_silence_is_noticed_within_fifteen_seconds() -> None:
     """On the worker's side, on the server's, and where bytes are not even acknowledged."""
-    idle_ms = re.search(r"idle_in_transaction_session_timeout = (\d+)", database_module.BEGIN)
+    idle_ms = re.search(r"idle_in_transaction_session_timeout = (\d+)", session_module.BEGIN)
     assert idle_ms is not None
     assert connection.PATIENCE_S <= 15.0
     assert int(idle_ms[1]) <= 15_000

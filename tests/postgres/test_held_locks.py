@@ -12,6 +12,7 @@ from penstock.gates.capacity import Capacity
 from penstock.jobs.job import JobState
 from penstock.store.jobs import JobFilter
 from penstock.store.postgres import database as database_module
+from penstock.store.postgres import session as session_module
 from penstock.store.rows import JobRow
 from tests.contract.scenes import POSTGRES, World, done
 from tests.postgres.working import Working, until_ended
@@ -40,8 +41,8 @@ def test_locked_source_or_run_holds_up_no_other(world: World, table: str) -> Non
 def test_end_of_a_locked_run_waits_and_the_others_are_settled(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = database_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 50")
-    monkeypatch.setattr(database_module, "BEGIN", begin)
+    begin = session_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 50")
+    monkeypatch.setattr(session_module, "BEGIN", begin)
     stuck_run, free_run = world.start(source="stuck.org"), world.start(source="free.org")
     stuck, free = sorted(world.claim(), key=lambda job: job.run_id)
     ends = [done(stuck), done(free)]
@@ -76,8 +77,8 @@ def test_lane_that_another_worker_is_in_is_left_to_it(world: World) -> None:
 def test_worker_keeps_what_ended_until_the_run_is_free_again(
     tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = database_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 50")
-    monkeypatch.setattr(database_module, "BEGIN", begin)
+    begin = session_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 50")
+    monkeypatch.setattr(session_module, "BEGIN", begin)
     with Working(tmp_path, database, pages=300) as working:
         run_id = working.start_run()
         with psycopg.connect(database) as somebody, working.at_work(database):

@@ -11,7 +11,7 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.errors import StoreError
 from penstock.store.database import to_json
-from penstock.store.postgres import database as database_module
+from penstock.store.postgres import session as session_module
 from penstock.store.postgres.database import PostgresDatabase
 from tests.journeys.rig import until
 from tests.postgres.crowd import ask
@@ -56,8 +56,8 @@ def test_what_was_put_off_is_committed_in_one_journey(database: str, proxy: Prox
 def test_server_ends_a_transaction_that_stands_idle_behind_what_was_put_off(
     db: PostgresDatabase, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual, timeout = database_module.BEGIN, r"(idle_in_transaction_session_timeout) = \d+"
-    monkeypatch.setattr(database_module, "BEGIN", re.sub(timeout, r"\1 = 100", usual))
+    usual, timeout = session_module.BEGIN, r"(idle_in_transaction_session_timeout) = \d+"
+    monkeypatch.setattr(session_module, "BEGIN", re.sub(timeout, r"\1 = 100", usual))
 
     def stand_idle() -> None:
         with db.writing() as now:

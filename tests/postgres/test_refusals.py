@@ -17,7 +17,7 @@ from penstock.clock import SystemClock
 from penstock.errors import StoreError, StoreUnreachable
 from penstock.settings.address import SCHEMA
 from penstock.store.postgres import connection
-from penstock.store.postgres import database as database_module
+from penstock.store.postgres import session as session_module
 from penstock.store.postgres.connection import OLDEST, Connection
 from penstock.store.postgres.grants import GRANTS, grants
 from penstock.store.postgres.store import PostgresStore
@@ -331,8 +331,8 @@ def test_lock_that_is_held_for_long_is_waited_for_and_not_given_up(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that meets it at its start is started again; another error would end its supervisor."""
-    begin = database_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 100")
-    monkeypatch.setattr(database_module, "BEGIN", begin)
+    begin = session_module.BEGIN.replace("lock_timeout = 5000", "lock_timeout = 100")
+    monkeypatch.setattr(session_module, "BEGIN", begin)
     with closing(PostgresStore(database, CLOCK)) as store, psycopg.connect(database) as holding:
         holding.execute("LOCK TABLE penstock.source IN EXCLUSIVE MODE")
         with pytest.raises(StoreUnreachable, match="for a lock"):
