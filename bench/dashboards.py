@@ -12,7 +12,7 @@ import re
 import statistics
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,40 @@ def pages(size: dict[str, Any], folder: Path) -> dict[str, Any]:
 def copy_jobs(project: Project, times: int) -> None:
     """Copy every job so many times, with keys of their own."""
     if project.settings.is_on_postgres:
-        with psycopg.connect(project.settings.store, autocommit=True) as connection:
+        with (
+            psycopg.connect(project.settings.store, autocommit=True) as connection,
+            _without_indexes(connection, TABLES),
+        ):
             _copy(connection, TABLES, "penstock.", times)
     else:
         tables = {name: which for name, which in TABLES.items() if name != "job_key"}
         _copy(project.connection._db.connection, tables, "", times)
+
+
+@contextmanager
+def _without_indexes(connection: psycopg.Connection, tables: Tables) -> Iterator[None]:
+    """Without their indexes tables fill in minutes, with them in hours; each is built again at the end."""
+    names = ", ".join(f"'penstock.{name}'::regclass" for name in tables)
+    keys = connection.execute(f"""
+        SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+        WHERE conrelid IN ({names}) AND contype IN ('p', 'u')
+    """).fetchall()
+    others = connection.execute(f"""
+        SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
+        WHERE indrelid IN ({names}) AND NOT indexrelid IN (SELECT conindid FROM pg_constraint)
+    """).fetchall()
+    connection.execute("SET synchronous_commit = off")
+    connection.execute("SET maintenance_work_mem = '1GB'")
+    for table, key, _ in keys:
+        connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {key}")
+    for index, _ in others:
+        connection.execute(f"DROP INDEX {index}")
+    yield
+    for table, key, definition in keys:
+        connection.execute(f"ALTER TABLE {table} ADD CONSTRAINT {key} {definition}")
+    for _, definition in others:
+        connection.execute(definition)
+    connection.execute("VACUUM ANALYZE")
 
 
 def _copy(connection: Any, tables: Tables, schema: str, times: int) -> None:
@@ -75,10 +104,15 @@ def _copy(connection: Any, tables: Tables, schema: str, times: int) -> None:
         "line": one(f"SELECT max(id) FROM {schema}event"),
         "time": one(f"SELECT max(at) - min(at) + 1 FROM {schema}event"),
     }
-    statements = [
-        _copying(schema + table, _columns(connection, table, bool(schema)), which, steps)
-        for table, which in tables.items()
-    ]
+    statements = []
+    for table, which in tables.items():
+        # The rows to copy, apart: the table itself grows, and may have no index meanwhile.
+        connection.execute(
+            f"CREATE TEMPORARY TABLE {table}_copied AS SELECT * FROM {schema}{table} "
+            f"WHERE {next(name for name, role in which.items() if role == 'job')} IS NOT NULL"
+        )
+        columns = _columns(connection, table, bool(schema))
+        statements.append(_copying(schema + table, f"{table}_copied", columns, which, steps))
     for number in range(1, times + 1):
         for statement in statements:
             connection.execute(statement.replace("NUMBER", str(number)))
@@ -95,17 +129,16 @@ def _columns(connection: Any, table: str, is_shared: bool) -> list[str]:
     return [name for (name,) in connection.execute(query)]
 
 
-def _copying(table: str, columns: list[str], which: dict[str, str], steps: dict[str, float]) -> str:
+def _copying(
+    table: str, copied: str, columns: list[str], which: dict[str, str], steps: dict[str, float]
+) -> str:
     made = {name: name for name in columns}
     for name, role in which.items():
         made[name] = (
             f"{name} || '#' || NUMBER" if role == "key" else f"{name} + NUMBER * {steps[role]}"
         )
-    first = next(iter(which))
-    job = next(name for name, role in which.items() if role == "job")
     return (
-        f"INSERT INTO {table} ({', '.join(made)}) SELECT {', '.join(made.values())} FROM {table} "
-        f"WHERE {first} <= {steps[which[first]]} AND {job} IS NOT NULL"
+        f"INSERT INTO {table} ({', '.join(made)}) SELECT {', '.join(made.values())} FROM {copied}"
     )
 
 
