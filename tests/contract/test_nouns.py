@@ -16,7 +16,7 @@ from penstock.cli.remedies import hint_of
 from penstock.errors import Refused, UsageError
 from penstock.gates.capacity import Capacity
 from penstock.jobs.effects import Effects, Mark, Rejection
-from penstock.jobs.job import JobState
+from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.store.snapshots import Kept
 from tests.contract.scenes import PLAIN_STEPS, Place, a_job, a_save
@@ -125,6 +125,55 @@ def test_budget_says_what_is_left_of_it(project: Project) -> None:
     assert not budget.is_exhausted
     assert not project.budgets.exhausted()
     assert list(project.budgets.each(run=ended(project))) == []
+
+
+def test_one_source_reads_as_it_does_among_all(project: Project) -> None:
+    """A page of one source asks for that one: with what is queued and quarantined of it."""
+    store = project.connection
+    ended(project, JobState.QUARANTINED, spends_try=True, reason="data", error="no price")
+    project.run("acme.com")
+    project.run("news.example")
+    project.sources.pause("news.example", reason="vacation")
+
+    rows = store.sources.all()
+    assert [(row.key, row.quarantined, row.queued) for row in rows] == [
+        ("acme.com", 1, 1),
+        ("news.example", 0, 1),
+    ]
+    assert [store.sources.get(row.key) for row in rows] == rows
+    assert store.sources.get("other.example") is None
+    assert store.sources.ids() == {row.key: row.id for row in rows}
+    views = list(project.sources.each())
+    assert [project.sources.get(view.key) for view in views] == views
+
+
+def test_children_of_a_job_are_its_own_and_not_those_of_another(project: Project) -> None:
+    run_id = project.run("acme.com")
+    pages = [NewJob("extract", str(number), b"{}") for number in range(3)]
+    settled(project, effects=Effects(children=pages))
+    project.run("news.example")
+    settled(project, effects=Effects(children=pages[:1]))
+
+    [root, *found] = project.jobs.each(run=run_id)
+    assert project.jobs.children(root.id) == found
+    assert project.jobs.children(root.id, limit=2) == found[:2]
+    [counted] = project.jobs.timeline(root.id).children
+    assert (counted.stage, counted.state, counted.jobs) == ("extract", "queued", 3)
+    assert project.jobs.timeline(found[0].id).children == project.jobs.children(found[0].id) == []
+
+
+def test_budget_counts_the_cost_of_a_record_from_runs_since_its_period_began(
+    project: Project,
+) -> None:
+    effects = Effects(saves=[a_save("a", 1), a_save("b", 2)], spent={"requests": 6})
+    ended(project, effects=effects)
+    [budget] = project.budgets.list().items
+    assert budget.per_accepted_record == 3.0
+    use = project.connection.runs.used_since(0.0, "acme.com")
+    assert (use.accepted, use.requests) == (2, 6)
+    assert project.connection.runs.used(1) == use
+    assert project.connection.runs.used_since(project.now() + 60.0).accepted == 0
+    assert project.connection.runs.used_since(0.0, "news.example").accepted == 0
 
 
 def test_quarantine_is_paged_released_by_filter_and_never_wholesale_by_mistake(

@@ -136,7 +136,7 @@ class Backfills(Noun):
     ) -> tuple[Sequence[RunRow], Missing | None]:
         """The runs to measure, and what is missing if only that is asked for."""
         store = self._existing_store()
-        ids = {} if store is None else {row.key: row.id for row in store.sources.all()}
+        ids = {} if store is None else store.sources.ids()
         if store is None or source.key not in ids:
             return [], None
         runs = store.runs.newest(source.key, limit=RECENT_RUNS)

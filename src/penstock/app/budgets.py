@@ -17,7 +17,6 @@ from penstock.gates.budget import BudgetUsage, exhausted_at, open_account, used_
 from penstock.gates.project_terms import rules_of
 from penstock.project import Project
 from penstock.store.budgets import account_of
-from penstock.store.rows import RunRow
 
 # The newest runs that say what a record costs, and the most that are active.
 RUNS = 1000
@@ -112,13 +111,10 @@ def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[B
 
 def _per_record(project: Project, account: BudgetUsage) -> float | None:
     kind, _, name = account.bound.scope.partition(":")
-    runs: Sequence[RunRow]
+    runs = project.connection.runs
     if kind == "run":
-        runs = [project.require_run(int(name))]
+        use = runs.used(int(name))
     else:
-        known = name if kind == "source" else None
-        every = project.connection.runs.newest(known, limit=RUNS)
-        runs = [row for row in every if (row.finished_at or float("inf")) >= account.period_at]
-    accepted = sum(row.inserted + row.updated + row.unchanged for row in runs)
-    used: float = sum(getattr(row, account.bound.measure) for row in runs)
-    return used / accepted if accepted else None
+        use = runs.used_since(account.period_at, name if kind == "source" else None, RUNS)
+    used: float = getattr(use, account.bound.measure)
+    return used / use.accepted if use.accepted else None

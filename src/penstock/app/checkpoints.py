@@ -162,8 +162,8 @@ class Checkpoints(Noun):
         return rows[partition]
 
     def _id_of(self, source: str) -> int:
-        key = self._project.source_key(source)
-        return next(row.id for row in self._store.sources.all() if row.key == key)
+        key = self._project.source_key(source) or ""
+        return self._store.sources.ids()[key]
 
 
 def _to_cursor(found: _Checkpoint, cursor: Any) -> tuple[CheckpointMove, float]:

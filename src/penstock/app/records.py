@@ -249,7 +249,7 @@ class Records(Noun):
 
     def _known_source(self, name: str) -> int:
         """The number of a source that is configured, or was once and left its records."""
-        known = {row.key: row.id for row in self._store.sources.all()}
+        known = self._store.sources.ids()
         key = normalise_source(name)
         if key not in known and key not in self._project.settings.sources:
             raise UsageError(f"there is no source {name!r}", nearest(name, known), code="no_source")

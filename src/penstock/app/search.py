@@ -35,8 +35,8 @@ def search(project: Nouns, text: str) -> SearchView:
 
 
 def _sources(project: Nouns, text: str) -> list[str]:
-    found = (row.key for row in project.connection.sources.all())
     lowered = text.lower()
+    found = sorted(project.connection.sources.ids())
     return [*islice((key for key in found if lowered and lowered in key.lower()), FOUND)]
 
 

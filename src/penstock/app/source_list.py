@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.app.schedule_words import words_of
@@ -23,13 +24,13 @@ def _pipeline(source: SourceSettings) -> str:
 
 
 class SourceList:
-    """All sources at one moment, and what penstock.yaml says of them."""
+    """All sources at one moment, or some, and what penstock.yaml says of them."""
 
-    def __init__(self, project: Nouns) -> None:
+    def __init__(self, project: Nouns, rows: Sequence[SourceRow] | None = None) -> None:
         _ = project.source_ids  # a source that is new in the file becomes known to the store
         store = project.connection
         self._configured = project.settings.sources
-        self.rows = store.sources.all()
+        self.rows = store.sources.all() if rows is None else rows
         self._holds = {each.scope: each for each in store.sources.holds()}
         self._broken = {
             each.key: each for each in project.breakers.each() if each.state != "closed"
@@ -37,7 +38,9 @@ class SourceList:
         self._spent = {each.scope: each for each in project.budgets.exhausted()}
         self._cadences = {each.source: each for each in store.cadences.all()}
         self._breaches: dict[str, list[BreachView]] = defaultdict(list)
-        for breach in store.promises.breaches(open_only=True, limit=BREACHES * len(self.rows)):
+        only = self.rows[0].id if len(self.rows) == 1 else None
+        most = BREACHES * len(self.rows)
+        for breach in store.promises.breaches(only, open_only=True, limit=most):
             self._breaches[breach.source].append(breach_view(breach))
 
     def view(self, row: SourceRow) -> SourceDetail:

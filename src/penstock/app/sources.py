@@ -40,12 +40,8 @@ class Sources(Noun):
 
     def get(self, source: str) -> SourceDetail:
         """One source."""
-        key = self._project.source_key(source)
-        found = SourceList(self._project)
-        for row in found.rows:
-            if row.key == key:
-                return found.view(row)
-        raise UsageError(f"there is no source {source!r}", code="no_source")
+        row = self._row(source)
+        return SourceList(self._project, [row]).view(row)
 
     def state(self, source: str) -> SourceView:
         """What has become of a source, without what penstock.yaml says of it."""
@@ -102,10 +98,10 @@ class Sources(Noun):
 
     def _row(self, source: str) -> SourceRow:
         key = self._project.source_key(source)
-        for row in self._store.sources.all():
-            if row.key == key:
-                return row
-        raise UsageError(f"there is no source {source!r}", code="no_source")
+        row = None if key is None else self._store.sources.get(key)
+        if row is None:
+            raise UsageError(f"there is no source {source!r}", code="no_source")
+        return row
 
     def _id_of(self, source: str) -> int:
         return self._project.source_ids[self._project.source(source).key]

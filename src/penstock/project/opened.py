@@ -194,7 +194,7 @@ class Opened:
         if key in self.settings.sources:
             _ = self.source_ids  # a source that is new in the file becomes known to the store
             return key
-        former = {row.key for row in self.connection.sources.all()}
+        former = {*self.connection.sources.ids()}
         if key not in former:
             raise UsageError(
                 f"{self.settings.file.name} has no source {name!r}",

@@ -81,6 +81,16 @@ class StageRow(msgspec.Struct, frozen=True):
     cancelled: int
 
 
+class RunUse(msgspec.Struct, frozen=True):
+    """What runs have used by the measures of budgets, and the records that they brought in for it."""
+
+    accepted: int
+    requests: int
+    bytes: int
+    seconds: float
+    money: float
+
+
 class RunRow(msgspec.Struct, frozen=True):
     """A run with its options and counters."""
 

@@ -35,7 +35,7 @@ from penstock.store.continuation import Started, carry, run_to_continue
 from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
-from penstock.store.rows import CauseOfRun, LeftOfShard, RunRow, StageRow
+from penstock.store.rows import CauseOfRun, LeftOfShard, RunRow, RunUse, StageRow
 from penstock.store.run_transitions import add_run, cancel_run, reopen
 from penstock.store.sources import source_id_of
 from penstock.store.turn.run_progress import advance_runs
@@ -257,6 +257,12 @@ class Runs(Noun):
         before_id: int | None = None,
     ) -> list[RunRow]:
         """The newest runs first; with `before_id`, those that are older than this one."""
+        ids = self._newest_ids(source, active_only, limit, before_id)
+        return self._db.decoded("runs", list[RunRow], ids=ids)
+
+    def _newest_ids(
+        self, source: str | None, active_only: bool, limit: int, before_id: int | None = None
+    ) -> str:
         source_id = source_id_of(self._db, source)
         where = {"limit": limit, "before_id": LAST_ID if before_id is None else before_id}
         if active_only:
@@ -265,7 +271,16 @@ class Runs(Noun):
             ids = self._db.value("latest_runs_of", source_id=source_id, **where)
         else:
             ids = self._db.value("latest_runs", **where)
-        return self._db.decoded("runs", list[RunRow], ids=ids)
+        return str(ids)
+
+    def used_since(self, since: float, source: str | None = None, limit: int = 1000) -> RunUse:
+        """What the newest runs that were active since then have used and brought in together."""
+        ids = self._newest_ids(source, False, limit)
+        return self._db.decoded("use_of_runs", RunUse, ids=ids, since=since)
+
+    def used(self, run_id: int) -> RunUse:
+        """The same of one run."""
+        return self._db.decoded("use_of_runs", RunUse, ids=to_json([run_id]), since=0.0)
 
     def get(self, run_id: int) -> RunRow | None:
         found = self.by_id([run_id])

@@ -42,7 +42,16 @@ class Sources(Noun):
         return {key: known[key] for key in keys}
 
     def all(self) -> list[SourceRow]:
-        return self._db.decoded("sources", list[SourceRow])
+        return self._db.decoded("sources", list[SourceRow], key=None)
+
+    def get(self, key: str) -> SourceRow | None:
+        """One of them: with a thousand others, that takes a tenth of the time of all."""
+        return next(iter(self._db.decoded("sources", list[SourceRow], key=key)), None)
+
+    def ids(self) -> dict[str, int]:
+        """The number of each, by its key."""
+        found: dict[str, int] = self._db.json("source_ids")
+        return found
 
     def pause(self, source_id: int, actor: str, reason: str) -> bool:
         """Start nothing more of this source until it is resumed; what runs goes on."""

@@ -52,19 +52,24 @@ SELECT count(*) FROM (
 ) AS b;
 
 -- name: children_of
--- A job's children came after it and are of its run; nothing leads from it to them.
+-- A job's children came after it and are of its run; nothing leads from it to them. The keys of the run are asked for
+-- all at once: one by one takes twice as long.
 SELECT coalesce(json_agg(json_build_array(c.stage, c.state, c.n) ORDER BY c.stage, c.state), '[]')::text FROM (
-  SELECT k.stage, j.state, count(*) AS n FROM penstock.job_key AS k
-  CROSS JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = k.job_id OFFSET 0) AS i
-  CROSS JOIN LATERAL (SELECT state FROM penstock.job WHERE id = k.job_id OFFSET 0) AS j
-  WHERE k.run_id = %(run_id)s AND i.parent_id = %(id)s GROUP BY k.stage, j.state
+  SELECT stage, state, count(*) AS n FROM penstock.job
+  WHERE id = ANY (ARRAY(
+    SELECT job_id FROM penstock.job_item
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM penstock.job_key WHERE run_id = %(run_id)s AND job_id > %(id)s))
+      AND parent_id = %(id)s
+  ))
+  GROUP BY stage, state
 ) AS c;
 
 -- name: first_children_of
 SELECT coalesce(json_agg(c.job_id ORDER BY c.job_id), '[]')::text FROM (
-  SELECT k.job_id FROM penstock.job_key AS k
-  CROSS JOIN LATERAL (SELECT parent_id FROM penstock.job_item WHERE job_id = k.job_id OFFSET 0) AS i
-  WHERE k.run_id = %(run_id)s AND i.parent_id = %(id)s ORDER BY k.job_id LIMIT %(limit)s
+  SELECT job_id FROM penstock.job_item
+  WHERE job_id = ANY (ARRAY(SELECT job_id FROM penstock.job_key WHERE run_id = %(run_id)s AND job_id > %(id)s))
+    AND parent_id = %(id)s
+  ORDER BY job_id LIMIT %(limit)s
 ) AS c;
 
 -- name: snapshots_of_job

@@ -115,6 +115,22 @@ SELECT coalesce(json_agg(id), '[]')::text FROM (
   ORDER BY id DESC LIMIT %(limit)s
 ) AS r;
 
+-- name: use_of_runs
+-- What those of these runs have used and brought in together that were active since then.
+SELECT json_build_object('accepted', coalesce(sum(r.accepted + t.accepted), 0), 'requests', coalesce(sum(r.requests + t.requests), 0),
+  'bytes', coalesce(sum(r.bytes + t.bytes), 0), 'seconds', coalesce(sum(r.seconds + t.seconds), 0),
+  'money', coalesce(sum(r.money + t.money), 0))::text
+FROM (
+  SELECT id, inserted + updated + unchanged AS accepted, requests, bytes, seconds, money FROM penstock.run
+  WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND (finished_at IS NULL OR finished_at >= %(since)s)
+) AS r
+CROSS JOIN LATERAL (
+  SELECT coalesce(sum(inserted + updated + unchanged), 0) AS accepted, coalesce(sum(requests), 0) AS requests,
+    coalesce(sum(bytes), 0) AS bytes, coalesce(sum(seconds), 0) AS seconds, coalesce(sum(money), 0) AS money
+  FROM penstock.tally AS l
+  WHERE l.run_id = r.id AND l.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
+) AS t;
+
 -- name: runs
 SELECT coalesce(json_agg(json_build_object(
   'id', r.id, 'source_id', r.source_id, 'source', s.key, 'kind', r.kind, 'state', r.state,

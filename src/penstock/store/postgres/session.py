@@ -50,7 +50,12 @@ SET LOCAL enable_mergejoin = off;
 SET LOCAL jit = off;
 {TIME}
 """
-ONE_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# A page shows a few rows of many: compiling a plan or starting processes for it takes longer than running it.
+ONE_MOMENT = """
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL jit = off;
+SET LOCAL max_parallel_workers_per_gather = 0
+"""
 # What makes work for somebody who may be waiting for some.
 NEWS = frozenset(
     {

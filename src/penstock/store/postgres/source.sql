@@ -20,6 +20,7 @@ ON CONFLICT (host) DO UPDATE SET closed_until = greatest(host.closed_until, excl
 SELECT coalesce(json_object_agg(host, closed_until), '{}')::text FROM penstock.host WHERE closed_until > %(now)s;
 
 -- name: sources
+-- All of them, or the one with this key.
 SELECT coalesce(json_agg(json_build_object(
   'id', s.id, 'key', s.key, 'paused_at', s.paused_at, 'pause_reason', s.pause_reason,
   'cooldown_until', s.cooldown_until, 'cooldown_reason', s.cooldown_reason,
@@ -42,7 +43,12 @@ LEFT JOIN LATERAL (
 ) AS o ON true
 LEFT JOIN (
   SELECT r.source_id, sum(e.jobs)::bigint AS quarantined
-  FROM (SELECT run_id, count(*) AS jobs FROM penstock.job WHERE state = 'quarantined' GROUP BY run_id) AS e
+  FROM (
+    SELECT run_id, count(*) AS jobs FROM penstock.job
+    WHERE state = 'quarantined'
+      AND (%(key)s::text IS NULL OR source_id = (SELECT id FROM penstock.source WHERE key = %(key)s))
+    GROUP BY run_id
+  ) AS e
   CROSS JOIN LATERAL (
     SELECT source_id FROM penstock.run
     WHERE id = e.run_id AND state NOT IN ('cancelled', 'draft') AND kind NOT IN ('replay', 'probe') OFFSET 0
@@ -53,4 +59,5 @@ LEFT JOIN penstock.health AS h ON h.source_id = s.id
 LEFT JOIN (
   SELECT source_id, min(next_due_at) AS next_due_at, string_agg(words, '; ' ORDER BY name) AS words
   FROM penstock.schedule GROUP BY source_id
-) AS c ON c.source_id = s.id;
+) AS c ON c.source_id = s.id
+WHERE %(key)s::text IS NULL OR s.key = %(key)s;

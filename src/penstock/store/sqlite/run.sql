@@ -114,6 +114,13 @@ SELECT json_group_array(id) FROM (
   ORDER BY id DESC LIMIT :limit
 );
 
+-- name: use_of_runs
+-- What those of these runs have used and brought in together that were active since then.
+SELECT json_object('accepted', coalesce(sum(r.inserted + r.updated + r.unchanged), 0), 'requests', coalesce(sum(r.requests), 0),
+  'bytes', coalesce(sum(r.bytes), 0), 'seconds', coalesce(sum(r.seconds), 0.0), 'money', coalesce(sum(r.money), 0.0))
+FROM json_each(:ids) AS wanted CROSS JOIN run AS r ON r.id = wanted.value
+WHERE r.finished_at IS NULL OR r.finished_at >= :since;
+
 -- name: runs
 SELECT json_group_array(json_object(
   'id', r.id, 'source_id', r.source_id, 'source', r.source, 'kind', r.kind, 'state', r.state,

@@ -18,12 +18,13 @@ EVENTS, LINES, CHILDREN = 30, 100, 20
 def read(visit: Visit) -> dict[str, Any]:
     project, job_id = visit.project, visit.path["job"]
     job = project.jobs.detail(job_id)
+    timeline = project.jobs.timeline(job_id)
     return {
         "job": job,
         "run": project.runs.get(job.run_id),
-        "timeline": project.jobs.timeline(job_id),
+        "timeline": timeline,
         "parent": None if job.parent_id is None else _parent(project, job.parent_id),
-        "children": project.jobs.children(job_id, CHILDREN),
+        "children": project.jobs.children(job_id, CHILDREN) if timeline.children else [],
         "events": project.journal.list(job=job_id, limit=EVENTS).items,
         "lines": project.logs.list(job=job_id, limit=LINES).items[::-1],
     }
