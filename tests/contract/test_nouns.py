@@ -159,7 +159,8 @@ def test_children_of_a_job_are_its_own_and_not_those_of_another(project: Project
     assert project.jobs.children(root.id, limit=2) == found[:2]
     [counted] = project.jobs.timeline(root.id).children
     assert (counted.stage, counted.state, counted.jobs) == ("extract", "queued", 3)
-    assert project.jobs.timeline(found[0].id).children == project.jobs.children(found[0].id) == []
+    assert not project.jobs.timeline(found[0].id).children
+    assert not project.jobs.children(found[0].id)
 
 
 def test_budget_counts_the_cost_of_a_record_from_runs_since_its_period_began(
@@ -169,11 +170,14 @@ def test_budget_counts_the_cost_of_a_record_from_runs_since_its_period_began(
     ended(project, effects=effects)
     [budget] = project.budgets.list().items
     assert budget.per_accepted_record == 3.0
-    use = project.connection.runs.used_since(0.0, "acme.com")
+    runs, now = project.connection.runs, project.now()
+    acme, news = project.source_ids["acme.com"], project.source_ids["news.example"]
+    use = runs.used(1)
     assert (use.accepted, use.requests) == (2, 6)
-    assert project.connection.runs.used(1) == use
-    assert project.connection.runs.used_since(project.now() + 60.0).accepted == 0
-    assert project.connection.runs.used_since(0.0, "news.example").accepted == 0
+    assert runs.used_since(0.0, 9) == use
+    assert runs.used_since(now + 60.0, 9).accepted == 0
+    asked = [(news, 0.0), (acme, 0.0), (acme, now + 60.0)]
+    assert [each.requests for each in runs.used_by_sources(asked, 9)] == [0, 6, 0]
 
 
 def test_quarantine_is_paged_released_by_filter_and_never_wholesale_by_mistake(

@@ -45,11 +45,14 @@ class Budgets(Noun):
             project.require_run(run)
         now = self._store.now()
 
-        def view(account: BudgetUsage) -> BudgetView:
-            return budget_view(account, exhausted_at(account, now), _per_record(project, account))
-
         found = accounts(project, now, key, run)
-        return page_within(found, cursor, limit, view, _place, tuple[int, str, str, str])
+        page = page_within(found, cursor, limit, _itself, _place, tuple[int, str, str, str])
+        costs = _per_record(project, page.items)
+        views = [
+            budget_view(account, exhausted_at(account, now), cost)
+            for account, cost in zip(page.items, costs, strict=True)
+        ]
+        return Page(items=views, next=page.next)
 
     def each(self, *, source: str | None = None, run: int | None = None) -> Iterator[BudgetView]:
         """Iterate over all of them, page by page."""
@@ -66,6 +69,10 @@ class Budgets(Noun):
         """Whether some source gives each of its runs a budget of its own."""
         rules = rules_of(self._project.settings)
         return any(terms.of_each_run for terms in rules.sources.values())
+
+
+def _itself(account: BudgetUsage) -> BudgetUsage:
+    return account
 
 
 def accounts(
@@ -109,12 +116,20 @@ def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[B
     return [account_of(row) for row in rows if row.resets_at is None and row.scope in scopes]
 
 
-def _per_record(project: Project, account: BudgetUsage) -> float | None:
-    kind, _, name = account.bound.scope.partition(":")
-    runs = project.connection.runs
-    if kind == "run":
-        use = runs.used(int(name))
-    else:
-        use = runs.used_since(account.period_at, name if kind == "source" else None, RUNS)
-    used: float = getattr(use, account.bound.measure)
-    return used / use.accepted if use.accepted else None
+def _per_record(project: Project, budgets: Sequence[BudgetUsage]) -> Iterator[float | None]:
+    """What one accepted record has cost of each budget; None where there was none."""
+    runs, ids = project.connection.runs, project.connection.sources.ids()
+    named = [each.bound.scope.partition(":") for each in budgets]
+    of_sources = [
+        (ids.get(name, 0), each.period_at)
+        for (kind, _, name), each in zip(named, budgets, strict=True)
+        if kind == "source"
+    ]
+    found = iter(runs.used_by_sources(of_sources, RUNS) if of_sources else [])
+    for (kind, _, name), each in zip(named, budgets, strict=True):
+        if kind == "source":
+            use = next(found)
+        else:
+            use = runs.used(int(name)) if kind == "run" else runs.used_since(each.period_at, RUNS)
+        used: float = getattr(use, each.bound.measure)
+        yield used / use.accepted if use.accepted else None

@@ -257,12 +257,6 @@ class Runs(Noun):
         before_id: int | None = None,
     ) -> list[RunRow]:
         """The newest runs first; with `before_id`, those that are older than this one."""
-        ids = self._newest_ids(source, active_only, limit, before_id)
-        return self._db.decoded("runs", list[RunRow], ids=ids)
-
-    def _newest_ids(
-        self, source: str | None, active_only: bool, limit: int, before_id: int | None = None
-    ) -> str:
         source_id = source_id_of(self._db, source)
         where = {"limit": limit, "before_id": LAST_ID if before_id is None else before_id}
         if active_only:
@@ -271,12 +265,17 @@ class Runs(Noun):
             ids = self._db.value("latest_runs_of", source_id=source_id, **where)
         else:
             ids = self._db.value("latest_runs", **where)
-        return str(ids)
+        return self._db.decoded("runs", list[RunRow], ids=ids)
 
-    def used_since(self, since: float, source: str | None = None, limit: int = 1000) -> RunUse:
+    def used_since(self, since: float, limit: int) -> RunUse:
         """What the newest runs that were active since then have used and brought in together."""
-        ids = self._newest_ids(source, False, limit)
+        ids = self._db.value("latest_runs", before_id=LAST_ID, limit=limit)
         return self._db.decoded("use_of_runs", RunUse, ids=ids, since=since)
+
+    def used_by_sources(self, wanted: Sequence[tuple[int, float]], limit: int) -> list[RunUse]:
+        """The same of each source, by its number, since a time of its own."""
+        about = {"wanted": to_json(wanted), "limit": limit}
+        return self._db.decoded("uses_of_sources", list[RunUse], **about)
 
     def used(self, run_id: int) -> RunUse:
         """The same of one run."""

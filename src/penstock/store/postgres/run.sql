@@ -131,6 +131,28 @@ CROSS JOIN LATERAL (
   WHERE l.run_id = r.id AND l.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
 ) AS t;
 
+-- name: uses_of_sources
+-- The same of the newest runs of each source: [source, since when] of each, with one answer for each.
+SELECT coalesce(json_agg(u.found ORDER BY w.place), '[]')::text
+FROM jsonb_array_elements(%(wanted)s::jsonb) WITH ORDINALITY AS w(asked, place)
+CROSS JOIN LATERAL (
+  SELECT json_build_object('accepted', coalesce(sum(r.accepted + t.accepted), 0), 'requests', coalesce(sum(r.requests + t.requests), 0),
+    'bytes', coalesce(sum(r.bytes + t.bytes), 0), 'seconds', coalesce(sum(r.seconds + t.seconds), 0),
+    'money', coalesce(sum(r.money + t.money), 0)) AS found
+  FROM (
+    SELECT id, finished_at, inserted + updated + unchanged AS accepted, requests, bytes, seconds, money FROM penstock.run
+    WHERE source_id >= (w.asked ->> 0)::bigint AND source_id <= (w.asked ->> 0)::bigint
+    ORDER BY source_id DESC, id DESC LIMIT %(limit)s
+  ) AS r
+  CROSS JOIN LATERAL (
+    SELECT coalesce(sum(inserted + updated + unchanged), 0) AS accepted, coalesce(sum(requests), 0) AS requests,
+      coalesce(sum(bytes), 0) AS bytes, coalesce(sum(seconds), 0) AS seconds, coalesce(sum(money), 0) AS money
+    FROM penstock.tally AS l
+    WHERE l.run_id = r.id AND l.id > (SELECT f.floor FROM penstock.run_floor AS f WHERE f.run_id = r.id)
+  ) AS t
+  WHERE r.finished_at IS NULL OR r.finished_at >= (w.asked ->> 1)::double precision
+) AS u;
+
 -- name: runs
 SELECT coalesce(json_agg(json_build_object(
   'id', r.id, 'source_id', r.source_id, 'source', s.key, 'kind', r.kind, 'state', r.state,

@@ -121,6 +121,16 @@ SELECT json_object('accepted', coalesce(sum(r.inserted + r.updated + r.unchanged
 FROM json_each(:ids) AS wanted CROSS JOIN run AS r ON r.id = wanted.value
 WHERE r.finished_at IS NULL OR r.finished_at >= :since;
 
+-- name: uses_of_sources
+-- The same of the newest runs of each source: [source, since when] of each, with one answer for each.
+SELECT json_group_array(json((
+  SELECT json_object('accepted', coalesce(sum(r.inserted + r.updated + r.unchanged), 0), 'requests', coalesce(sum(r.requests), 0),
+    'bytes', coalesce(sum(r.bytes), 0), 'seconds', coalesce(sum(r.seconds), 0.0), 'money', coalesce(sum(r.money), 0.0))
+  FROM (SELECT * FROM run WHERE source_id = wanted.value ->> 0 ORDER BY id DESC LIMIT :limit) AS r
+  WHERE r.finished_at IS NULL OR r.finished_at >= wanted.value ->> 1
+)))
+FROM json_each(:wanted) AS wanted;
+
 -- name: runs
 SELECT json_group_array(json_object(
   'id', r.id, 'source_id', r.source_id, 'source', r.source, 'kind', r.kind, 'state', r.state,
