@@ -1,0 +1,107 @@
+"""The schema of a site: plain data, as the collection `site_schemas` keeps it under the site's domain."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SiteType = Literal[
+    "directory", "dealer_website", "auction_house", "marketplace", "builder", "manufacturer", "broker",
+    "service_shop", "supplier", "fabricator", "oem", "platform",
+]  # fmt: skip
+Method = Literal["json-ld", "microdata", "opengraph", "label", "css"]
+Status = Literal["open", "approved", "rejected"]
+
+
+class FieldSchema(msgspec.Struct, frozen=True):
+    """Where a field stands: selectors in the order in which they are tried."""
+
+    selectors: tuple[str, ...]
+    method: Method
+    required: bool
+    confidence: float
+
+
+class PageType(msgspec.Struct, frozen=True):
+    """Pages of one kind: the pattern of their path and query, and their fields; a list has none."""
+
+    url_pattern: str
+    fields: dict[str, FieldSchema] = {}
+
+
+class SchemaData(msgspec.Struct, frozen=True):
+    page_types: dict[str, PageType] = {}
+    available_fields: tuple[str, ...] = ()
+    required_fields: tuple[str, ...] = ()
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What image QA found wrong with a gallery, and what came of it."""
+
+    id: str
+    at: str
+    selector: str
+    reason: str
+    images: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
+    status: Literal["open", "refreshed", "escalated"] = "open"
+    count: int = 1
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A change of the schema that a person decides, with what speaks for it."""
+
+    id: str
+    kind: Literal["redesign", "conflict", "images", "model"]
+    name: str
+    description: str
+    proposed_at: str
+    fields: tuple[str, ...] = ()
+    justification: dict[str, Any] = {}
+    priority: int = 5
+    status: Status = "open"
+    decided_at: str | None = None
+    decided_by: str | None = None
+    reason: str | None = None
+    # What is to stand in the schema instead, where it is approved.
+    change: dict[str, Any] = {}
+
+
+class SiteSchema(msgspec.Struct, frozen=True):
+    """All that is known of how a site is built. What is not known is null."""
+
+    domain: str
+    site_name: str | None = None
+    site_type: SiteType | None = None
+    schema_data: SchemaData = SchemaData()
+    classification_confidence: float | None = None
+    image_include_selectors: tuple[str, ...] = ()
+    image_exclude_selectors: tuple[str, ...] = ()
+    pollution_notes: tuple[Note, ...] = ()
+    supplier_references: tuple[dict[str, Any], ...] = ()
+    schema_proposals: tuple[Proposal, ...] = ()
+    cataloged_at: str | None = None
+    last_verified_at: str | None = None
+    is_valid: bool = False
+    extraction_confidence: float | None = None
+    cataloged_by: Literal["system", "manual", "ai"] = "system"
+    version: int = 1
+
+    @property
+    def open_proposals(self) -> tuple[Proposal, ...]:
+        return tuple(each for each in self.schema_proposals if each.status == "open")
+
+    @property
+    def open_notes(self) -> tuple[Note, ...]:
+        return tuple(each for each in self.pollution_notes if each.status == "open")
+
+
+def read_schema(data: dict[str, Any]) -> SiteSchema:
+    """A schema as it was saved; what later versions add to a record is left alone."""
+    return msgspec.convert(data, SiteSchema, strict=False)
+
+
+def written(schema: SiteSchema) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(schema)
+    return found
