@@ -7,8 +7,10 @@ import random
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC
 from email import message_from_bytes
-from email.utils import getaddresses
+from email.utils import getaddresses, parsedate_to_datetime
+from itertools import product
 from typing import Any
 
 import pytest
@@ -218,6 +220,48 @@ def test_message_that_is_read_the_short_way_is_the_one_that_email_parses() -> No
         if not whole.is_multipart():
             assert found.get_payload() == whole.get_payload(), body
     assert plain > 200, "hardly a message took the short way"
+
+
+def test_text_that_is_read_the_short_way_is_the_one_that_email_parses() -> None:
+    pieces = (
+        "Content-Type: text/plain\r\n|Content-Type: TEXT/plain; charset=utf-8\r\n|"
+        'Content-Type: text/plain; charset="latin-1"\r\n|Content-Type: text/plain;\r\n charset=koi8-r\r\n|'
+        "Content-Type: text/html\r\n|Content-Type: text/plain; charset=no-such\r\n|Content-Type: nothing\r\n|"
+        "Content-Type: text/plain; name=a.txt\r\n|Content-Type: text/plain; charset=utf-8; format=flowed\r\n|"
+        "Content-Transfer-Encoding: 8BIT\r\n|Content-Transfer-Encoding: base64\r\n|"
+        "Content-Transfer-Encoding: quoted-printable\r\n|Content-Transfer-Encoding: 7bit\r\n|"
+        "Content-Disposition: attachment\r\n|Content-Disposition: inline\r\n|Subject: é\r\n"
+    ).split("|")
+    chance, short = random.Random(6), 0
+    for _ in range(8_000):
+        head = "".join(chance.choices(pieces, k=chance.randrange(1, 4)))
+        body = (
+            head.encode() + b"\r\n" + chance.choice((b"caf\xe9", b"plain =41", "é\r\nü".encode()))
+        )
+        whole = message_from_bytes(body)
+        headers, text, attached = mail.content_of(body)
+        assert headers == mail.headers_of(whole.raw_items()), body
+        assert (text, attached) == mail.parts_of(whole), body
+        short += mail.plain_text(headers, "") is not None
+    assert 2_000 < short < 6_000
+
+
+def test_date_that_is_read_the_short_way_is_the_one_that_email_parses() -> None:
+    days, hours = ("1", "02", "31", "30 ", " 5"), ("10:00:00", "23:59:60", "7:00:00", "09:05")
+    zones = ("+0000", "-0000", "+0530", "-1459", "+9900", "GMT", "", "-0800 (PST)", "+0161")
+    months, years = ("Feb", "Mar", "Dec", "Foo", "feb"), ("2026", "1999", "26", "0001", "9999")
+    weekdays = ("Mon, ", "", "Monday, ")
+    for parts in product(weekdays, days, months, years, hours, zones):
+        header = parts[0] + " ".join(parts[1:])
+        assert mail.date_of(header) == _date_by_email(header), header
+
+
+def _date_by_email(header: str) -> str:
+    try:
+        found = parsedate_to_datetime(header)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return ""
 
 
 def test_address_that_is_read_the_short_way_is_the_one_that_email_parses() -> None:

@@ -6,12 +6,13 @@ By the older interface of `email`: the newer one makes a tree of each header, wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import UTC
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.errors import MessageError
 from email.header import decode_header
 from email.message import Message
+from email.policy import compat32
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any
 
@@ -31,30 +32,64 @@ _HEADER = re.compile("[!-9;-~]+:")
 _PLAIN_ADDRESS = re.compile(
     r"(?:[A-Za-z0-9 ._'-]*<)?([A-Za-z0-9_+=-]+(?:\.[A-Za-z0-9_+=-]+)*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(>?)"
 )
+# A part that is text and nothing else, and how it may be sent to be read as it is.
+_PLAIN_TEXT = re.compile(
+    r'\s*text/plain\s*(?:;\s*charset\s*=\s*"?([A-Za-z0-9_.:-]+)"?\s*)?(?:;\s*format\s*=\s*"?flowed"?\s*)?',
+    re.IGNORECASE,
+)
+_AS_WRITTEN = frozenset({"7bit", "8bit"})
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_USUAL_DATE = re.compile(
+    rf"(?:[A-Z][a-z]{{2}}, )?(\d\d?) ({'|'.join(MONTHS)}) ([1-9]\d{{3}}) (\d\d):(\d\d):(\d\d) "
+    r"([+-])(0\d|1[0-4])([0-5]\d)(?: \([A-Z]{1,5}\))?"
+)
+
+Split = tuple[list[tuple[str, str]], str]
 
 
 def read_mail(body: bytes, name: str, url: str, content_type: str) -> Parsed:
-    message = message_of(body)
-    if not message.keys():
-        raise ValueError("it has no headers")
-    headers = _headers(message)
+    headers, text, attached = content_of(body)
     meta: dict[str, Any] = {
         field: found for field in _ADDRESSES if (found := addresses_of(headers.get(field, "")))
     }
     for field in ("message-id", "in-reply-to"):
-        if text := one_line(headers.get(field, ""), 2_000):
-            meta[field.replace("-", "_")] = text
+        if identity := one_line(headers.get(field, ""), 2_000):
+            meta[field.replace("-", "_")] = identity
     if references := _MESSAGE_ID.findall(headers.get("references", "")[:MOST_REFERENCES]):
         meta["references"] = references[-100:]
     if thread := [*references[:1], *_ids(meta, "in_reply_to"), *_ids(meta, "message_id")]:
         meta["thread"] = thread[0]
-    if date := _date(headers.get("date", "")):
+    if date := date_of(headers.get("date", "")):
         meta["date"] = date
-    text, attached = _parts(message)
     if attached:
         meta["attachments"] = attached
     subject = one_line(_words(headers.get("subject", "")), 2_000)
     return Parsed(kind="email", title=subject or name, text=text, meta=meta)
+
+
+def content_of(body: bytes) -> tuple[dict[str, str], str, list[dict[str, Any]]]:
+    """The headers, the text that people read, and what is attached; most mail has one plain text alone."""
+    split = _split(body)
+    if split is not None:
+        headers = headers_of(split[0])
+        text = plain_text(headers, split[1])
+        if text is not None:
+            return headers, text, []
+    message = _message(split) or message_from_bytes(body)
+    if not message.keys():
+        raise ValueError("it has no headers")
+    return headers_of(message.raw_items()), *parts_of(message)
+
+
+def plain_text(headers: Mapping[str, str], content: str) -> str | None:
+    """The text of a message that has nothing else, as it is written; None for all others."""
+    encoding = headers.get("content-transfer-encoding", "7bit").lower()
+    if "content-disposition" in headers or encoding not in _AS_WRITTEN:
+        return None
+    kind = _PLAIN_TEXT.fullmatch(headers.get("content-type", "text/plain"))
+    if kind is None:
+        return None
+    return _decoded(content.encode("ascii", "surrogateescape"), kind[1])
 
 
 def message_of(body: bytes) -> Message:
@@ -64,6 +99,23 @@ def message_of(body: bytes) -> Message:
 
 def plain_message(body: bytes) -> Message | None:
     """A message of one part and sound headers, without `email`'s parser; None for all others."""
+    return _message(_split(body))
+
+
+def _message(split: Split | None) -> Message | None:
+    if split is None:
+        return None
+    message = Message()
+    for name, value in split[0]:
+        message.set_raw(name, value)
+    if message.get_content_maintype() in ("multipart", "message"):
+        return None
+    message.set_payload(split[1])
+    return message
+
+
+def _split(body: bytes) -> Split | None:
+    """The headers of a message whose headers are sound, and what follows them."""
     text = body.decode("ascii", "surrogateescape")
     end = _HEAD_END.search(text)
     if end is None:
@@ -79,19 +131,13 @@ def plain_message(body: bytes) -> Message | None:
             found.append([line + line_end])
         else:
             return None
-    message = Message()
-    for name, value in map(message.policy.header_source_parse, found):
-        message.set_raw(name, value)
-    if message.get_content_maintype() in ("multipart", "message"):
-        return None
-    message.set_payload(text[end.end() :])
-    return message
+    return [compat32.header_source_parse(lines) for lines in found], text[end.end() :]
 
 
-def _headers(message: Message) -> dict[str, str]:
+def headers_of(items: Iterable[tuple[str, Any]]) -> dict[str, str]:
     """The first of each name, as it is written: headers of real mail are broken in every way."""
     found: dict[str, str] = {}
-    for field, value in message.raw_items():
+    for field, value in items:
         found.setdefault(field.lower(), _readable(str(value)[:LONGEST_HEADER]))
     return found
 
@@ -135,15 +181,28 @@ def addresses_of(header: str) -> list[str]:
     return [clean(address) for _, address in getaddresses([header]) if address][:1000]
 
 
-def _date(header: str) -> str:
+def date_of(header: str) -> str:
+    usual = _USUAL_DATE.fullmatch(header)
     try:
+        if usual is not None:
+            return _moment(usual)
         moment = parsedate_to_datetime(header)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):
         return ""
 
 
-def _parts(message: Message) -> tuple[str, list[dict[str, Any]]]:
+def _moment(found: re.Match[str]) -> str:
+    """Of a date as nearly all mail has it, in UTC."""
+    day, month, year, hour, minute, second, sign, hours, minutes = found.groups()
+    moment = datetime(
+        int(year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(second), 0, UTC
+    )
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    return (moment - offset if sign == "+" else moment + offset).isoformat()
+
+
+def parts_of(message: Message) -> tuple[str, list[dict[str, Any]]]:
     """The first plain text, else the first HTML as text; and what is attached."""
     plain, html, attached = "", "", []
     for number, part in enumerate(message.walk()):

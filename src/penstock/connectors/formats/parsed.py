@@ -38,7 +38,15 @@ class Parsed(msgspec.Struct, kw_only=True):
 
 def clean(text: str) -> str:
     """Text that every database takes: without NUL and lone surrogates."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
 
 
 def one_line(text: str, most: int = 500) -> str:

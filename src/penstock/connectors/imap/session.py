@@ -18,6 +18,7 @@ from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginEr
 from imapclient.imap4 import IMAP4WithTimeout
 from imapclient.response_parser import parse_fetch_response
 
+from penstock.connectors.imap.fetched import read_fetched
 from penstock.connectors.imap.folders import Folder, FolderState, folder_of
 from penstock.jobs.failures import AuthFailed, BadData, Permanent, Transient
 
@@ -214,6 +215,9 @@ class Session:
             kind, said = wire.uid("FETCH", uids, words)
             if kind != "OK":
                 raise IMAPClientError(f"fetch failed: {said[0]!r}")
+            found = read_fetched(said)
+            if found is not None:
+                return found
             return dict(parse_fetch_response(said, normalise_times=False, uid_is_key=True))
 
         return self._told(fetch, allowed)
