@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,16 @@ def source(server: Served, **live: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def described(server: Served) -> dict[str, Any]:
+    """The same exchange for the provider `json`: by templates and paths, as a stranger's would be."""
+    return {
+        **source(server, subscribe='{"subscribe": {symbols}, "after": {last}}', rows="rows"),
+        "provider": "json",
+        "url": server.url + "/history/{symbol}?from={start}&to={end}&kind=ticks&page={page}",
+        "format": {"rows": "rows", "next": "next"},
+    }
+
+
 def ledger(exchange: Exchange) -> dict[str, float]:
     """The key of every tick that there ever was, and its price."""
     from penstock.connectors.market.moments import written
@@ -72,12 +83,15 @@ def fills(rig: Rig) -> list[Any]:
     return [row for row in rig.store.runs.newest("ticks", limit=1000) if row.kind == "backfill"]
 
 
-def test_lost_ticks_are_filled_by_linked_backfills_of_exactly_their_range(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", [source, described])
+def test_lost_ticks_are_filled_by_linked_backfills_of_exactly_their_range(
+    tmp_path: Path, keys: Callable[[Served], dict[str, Any]]
+) -> None:
     exchange = an_exchange(60)
     # History does not have them at first.
     exchange.behind = 2
     faults = Faults(losing=frozenset(range(21, 25)))
-    with served(exchange, faults) as server, Rig(tmp_path, {"ticks": source(server)}) as rig:
+    with served(exchange, faults) as server, Rig(tmp_path, {"ticks": keys(server)}) as rig:
         run_id = begin(rig)
         process = rig.start("up")
         until(lambda: saved(rig) == ledger(exchange), "the gaps are filled", process=process)
