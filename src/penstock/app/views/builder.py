@@ -99,3 +99,28 @@ class BatchItemView(View, frozen=True, kw_only=True):
     reason: Content[str]
     seconds: float
     steps: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class FieldTruthView(View, frozen=True, kw_only=True):
+    """One field of a dataset: how much of what it says is true, and how much of what is true it says."""
+
+    field: str
+    precision: float
+    recall: float
+
+
+class DatasetTruthView(View, frozen=True, kw_only=True):
+    """A dataset beside what is known to be true. Shares are from 0 to 1.
+
+    `precision` is the share of its companies that are true and there once, `recall` the share of the true
+    companies that it has, `coverage` the share of all true values that it has right.
+    """
+
+    companies: int
+    expected: int
+    duplicates: int
+    unknown: int
+    precision: float
+    recall: float
+    coverage: float
+    fields: list[FieldTruthView]

@@ -27,7 +27,8 @@ INIT_EXAMPLES = """\
   penstock builder run-profile --job bakeries/job.yaml --outdir bakeries/out"""
 DEMO = """\
 Serve a city of companies on loopback, with sites, lists, an API, a search and a geocoder, some of them
-broken; write a job for it and perform it. Run it again with --resume to see that nothing is done twice."""
+broken; write a job for it, perform it, and compare the dataset with what is true of the city. Run it again
+with --resume to see that nothing is done twice."""
 DEMO_EXAMPLES = """\
   penstock builder demo
   penstock builder demo --companies 500 --dir /tmp/city --json"""
@@ -141,17 +142,21 @@ def write_first(args: argparse.Namespace) -> int:
 def run_demo(args: argparse.Namespace) -> int:
     from penstock.app.builder.builder import Builder
     from penstock.app.builder.city import serving_city
+    from penstock.app.views.builder import OK, SKIPPED
     from penstock.cli.commands.builder import exit_code
-    from penstock.cli.render.builder import show_step, show_summary
+    from penstock.cli.render.builder import show_step, show_summary, show_truth
 
     if args.companies > 5000:
         raise UsageError("a city of more than 5000 companies is too large for a demo")
-    with serving_city(args.dir, args.companies, args.profile) as job:
-        args.out.note(f"a city of {args.companies:,} companies; its job is {job}")
-        with Builder.open(job, args.dir / "out", tell=args.out.note) as builder:
+    outdir = args.dir / "out"
+    with serving_city(args.dir, args.companies, args.profile) as city:
+        args.out.note(f"a city of {args.companies:,} companies; its job is {city.job}")
+        with Builder.open(city.job, outdir, tell=args.out.note) as builder:
             views = builder.run_profile(
                 resume=args.resume,
                 on_step=lambda view: show_step(args, view, is_one_of_many=True),
             )
         show_summary(args, views)
+        if views[-1].status in (OK, SKIPPED) and (truth := city.truth_of(outdir)):
+            show_truth(args, truth)
     return exit_code(views, strict=False)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from penstock.app.views.builder import (
         BuilderPlanView,
         BuilderStepView,
+        DatasetTruthView,
         JobBudgetView,
         TargetView,
     )
@@ -60,6 +61,21 @@ def show_summary(args: argparse.Namespace, views: Sequence[BuilderStepView]) -> 
     _show_kpis(out, views[-1].kpis)
     for file in views[-1].outputs:
         out.line(f"  {file}")
+
+
+def show_truth(args: argparse.Namespace, truth: DatasetTruthView) -> None:
+    """How much of the dataset is true, and how much of what is true it has."""
+    out: Output = args.out
+    if args.json:
+        out.json(truth.as_json())
+        return
+    out.line()
+    out.line(
+        f"{truth.companies:,} companies; {truth.expected:,} are true: precision {truth.precision:.3f}, "
+        f"recall {truth.recall:.3f}, coverage {truth.coverage:.3f}"
+    )
+    rows = [(each.field, f"{each.precision:.3f}", f"{each.recall:.3f}") for each in truth.fields]
+    out.table(("field", "precision", "recall"), rows)
 
 
 def show_plan(args: argparse.Namespace, plan: BuilderPlanView) -> None:
