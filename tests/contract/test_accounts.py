@@ -207,9 +207,7 @@ def test_difference_at_the_end_of_a_run_is_an_event(world: World) -> None:
         e for e in world.store.journal.events(run_id=run_id) if e.kind == "run.counts_mismatch"
     ]
     assert event.detail == "not accounted for: 0 pages, 1 candidate"
-    assert world.store.upkeep.check() == [
-        f"what was enqueued is not what became of it: run {run_id}"
-    ]
+    assert world.store.upkeep.check() == [f"enqueued and ended jobs do not add up: run {run_id}"]
     world.tamper(f"UPDATE run SET candidates_added = candidates_added - 1 WHERE id = {run_id}")
 
 

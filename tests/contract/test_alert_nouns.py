@@ -80,6 +80,9 @@ def penstock(project: Project, *words: str) -> str:
     return out.getvalue()
 
 
+STATES = ("unresolved", "standing")
+
+
 def test_alerts_are_listed_in_pages_and_filtered(project: Project) -> None:
     first, second = opened(project), opened(project, source="b.com")
     third = opened(project, rule="stale-source")
@@ -92,6 +95,12 @@ def test_alerts_are_listed_in_pages_and_filtered(project: Project) -> None:
     assert alerts.resolve(first, actor="ann")
     assert [view.id for view in alerts.each()] == [third, second]
     assert [view.id for view in alerts.each(state="resolved")] == [first]
+    # `standing` is an older word.
+    assert alerts.list(state="standing") == alerts.list(state="unresolved") == alerts.list()
+    of_words = [
+        json.loads(penstock(project, "alerts", "--state", word, "--json")) for word in STATES
+    ]
+    assert [[each["alert"] for each in rows] for rows in of_words] == [[third, second]] * 2
     assert [view.id for view in project.status(outlook=False).alerts] == [third, second]
     with pytest.raises(UsageError, match="there is no rule") as unknown:
         alerts.list(rule="zero-yeld")

@@ -143,7 +143,7 @@ def test_steps_of_one_job_share_a_run_and_come_in_order(rig: JobRig) -> None:
 
     begun = rig.run("run-step", "enrich.phone")
     assert begun.returncode == 7
-    assert "--resume goes on with it" in begun.stderr
+    assert "--resume continues it" in begun.stderr
     assert rig.steps("run-step", "dumps.collect")["dumps.collect"]["run"] == 2, "a new one"
 
 

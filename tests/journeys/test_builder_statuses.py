@@ -109,7 +109,7 @@ def test_request_budget_says_which_and_how_to_go_on(tmp_path: Path) -> None:
 
         [first] = [each for each in steps.values() if each["status"] == "BUDGET_EXCEEDED"][:1]
         assert "max_http_requests of 20" in first["reason"]
-        assert "it does not reset: raise it and go on with --resume" in first["reason"]
+        assert "it does not reset: raise it and continue with --resume" in first["reason"]
         assert city.counted <= 20
         assert not (rig.out / "package").exists()
         budget = {each["name"]: each for each in first["budgets"]}["max_http_requests"]

@@ -448,7 +448,7 @@ def test_a_paused_source_is_refused_until_it_is_resumed(tmp_path: Path, shop: Sh
         "penstock: good is paused: they are moving",
         "  penstock resume good",
     ]
-    assert "good goes on" in project.said("resume", "good")
+    assert "good is resumed" in project.said("resume", "good")
     assert "was not paused" in project.said("resume", "good")
 
     project.do("run", "good", "--detach")

@@ -40,7 +40,7 @@ def test_workers_and_status_tell_hosts_load_lease_and_who_schedules(
         stop(up, worker)
         assert rig.penstock("workers").stdout.splitlines() == [
             "no worker; `penstock up` starts one",
-            "scheduler: nobody; `penstock up` or `penstock scheduler` does",
+            "scheduler: none; start one with `penstock up` or `penstock scheduler`",
         ]
 
 

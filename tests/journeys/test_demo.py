@@ -127,7 +127,7 @@ def test_demo_stopped_by_ctrl_c_goes_on_and_ends_with_every_record_once(tmp_path
         begun.send_signal(signal.SIGINT)
         rest = begun.stdout.read()
         assert begun.wait(timeout=120) == 130
-    assert "run the same command and it goes on" in rest
+    assert "run the same command to continue" in rest
 
     done = run("demo", "--short", cwd=tmp_path)
 

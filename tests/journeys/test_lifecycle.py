@@ -114,7 +114,7 @@ def test_held_project_accepts_work_and_starts_none_of_it(rig: Rig) -> None:
     assert "everything is held by" in refusal
     assert "penstock unhold" in refusal
 
-    assert "everything goes on" in said(rig, "unhold", "--reason", "moved")
+    assert "everything is no longer held" in said(rig, "unhold", "--reason", "moved")
     said(rig, "up", "--until-idle")
     assert rig.run(1).state is RunState.PARTIAL
     assert [event.detail for event in rig.events("project.held", "project.unheld")] == [

@@ -118,7 +118,7 @@ def test_operator_finds_what_failed_mends_it_and_releases_it(command: Command) -
 
     selection = ("release", "--cause", "selector .price", "--since", "1h")
     assert "would release 4 jobs; nothing was changed" in command.ok(*selection, "--dry-run")
-    assert "Release 4 jobs from quarantine? Nobody is there to answer" in command.refused(
+    assert "Release 4 jobs from quarantine? There is no terminal to answer in" in command.refused(
         *selection
     )
     assert len(command.entries()) == 6

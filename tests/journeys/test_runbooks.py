@@ -306,7 +306,7 @@ def test_terminal_leads_through_the_steps_and_another_command_goes_on_where_it_w
     assert process.returncode == 0, shown
     assert f"{SHOP}: Extraction broke after a site change: the fault is there" in shown
     assert f"the same as: penstock breaker open {SHOP} --for 24h" in shown
-    assert f"to take it back: penstock breaker close {SHOP}" in shown
+    assert f"to undo it: penstock breaker close {SHOP}" in shown
     assert f"to continue: penstock runbook source-broke {SHOP}" in shown
 
     state = broken.state("source-broke")

@@ -190,13 +190,11 @@ def test_index_that_was_left_half_made_is_shown_and_dropped(
     postgres.admin(spoil, database.rpartition("/")[2])
 
     assert main(["db", "check", *here]) == 5
-    assert (
-        "index event_kind_ccnew was left half made: penstock db migrate" in capsys.readouterr().out
-    )
+    assert "index event_kind_ccnew is incomplete: penstock db migrate" in capsys.readouterr().out
     assert main(["db", "migrate", "--plan", *here]) == 0
-    assert "index event_kind_ccnew was left half made, and will be" in capsys.readouterr().out
+    assert "index event_kind_ccnew is incomplete, and will be" in capsys.readouterr().out
     assert main(["db", "migrate", "--yes", *here]) == 0
-    assert "index event_kind_ccnew was left half made, and is dropped" in capsys.readouterr().out
+    assert "index event_kind_ccnew was incomplete, and is dropped" in capsys.readouterr().out
     assert main(["db", "check", *here]) == 0
 
 

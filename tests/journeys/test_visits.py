@@ -182,7 +182,7 @@ def test_operator_resumes_a_degraded_source(tmp_path: Path, site: ChangingSite) 
         site.is_down = True
         run(rig, "full", code=4)
         resumed = rig.penstock("resume", "local", "--reason", "they are back")
-        assert (resumed.returncode, "local goes on" in resumed.stdout) == (0, True)
+        assert (resumed.returncode, "local is resumed" in resumed.stdout) == (0, True)
         [event] = rig.events("source.recovered")
         assert event.detail == "they are back"
         assert event.actor

@@ -346,8 +346,8 @@ def test_who_schedules_is_told_while_its_term_lasts() -> None:
         leader_view(LeaderRow("upkeep", "mill-2/18/def", 9, 99.0)),
     ]
     assert scheduler_words(leaders, 12.0) == "pid 17 on mill-1, term 3, 8.0 s of it left"
-    assert scheduler_words(leaders, 20.0).startswith("nobody")
-    assert scheduler_words([], 1.0).startswith("nobody")
+    assert scheduler_words(leaders, 20.0).startswith("none; start one")
+    assert scheduler_words([], 1.0).startswith("none; start one")
     assert leaders[0].as_json() == {
         **{"name": "scheduler", "holder": "mill-1/17/abc", "term": 3},
         "expires_at": "1970-01-01T00:00:20.000Z",

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from penstock.alerts.rules import ByRule
     from penstock.settings.values import SourceSettings
 
-# Those that are not resolved, those in one state, or all.
-Shown = Literal["standing", "open", "acknowledged", "resolved", "all"]
+# Those that are not resolved, those in one state, or all. `standing` is an older word for `unresolved`.
+Shown = Literal["unresolved", "open", "acknowledged", "resolved", "all", "standing"]
 SHORTEST_SNOOZE_S, LONGEST_SNOOZE_S = 60.0, 366 * 86_400.0
 LONGEST_ERROR = 500
 MOST_OTHERS = 100
@@ -44,7 +44,7 @@ class Alerts(Noun):
     def list(
         self,
         *,
-        state: Shown = "standing",
+        state: Shown = "unresolved",
         source: str | None = None,
         rule: str | None = None,
         incident: int | None = None,
@@ -60,7 +60,7 @@ class Alerts(Noun):
     def each(
         self,
         *,
-        state: Shown = "standing",
+        state: Shown = "unresolved",
         source: str | None = None,
         rule: str | None = None,
         incident: int | None = None,
@@ -217,7 +217,7 @@ class Alerts(Noun):
             source_id = self._project.source_ids[key]
         is_one = state in ("open", "acknowledged", "resolved")
         return AlertFilter(
-            standing_only=state == "standing",
+            standing_only=state in ("unresolved", "standing"),
             state=state if is_one else None,  # type: ignore[arg-type]
             source_id=source_id,
             rule=rule,

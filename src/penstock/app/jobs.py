@@ -78,7 +78,7 @@ class Jobs(Noun):
         return job_detail(row, self._store.jobs.detail(job), terms_of(self._project, row))
 
     def timeline(self, job: int) -> JobTimeline:
-        """What became of one job: its attempts as far back as the journal goes, and what came of it."""
+        """The history of one job: its attempts while the journal has them, its pages, children, records."""
         return timeline_view(self._store.jobs.story(job))
 
     def children(self, job: int, limit: int = USUAL) -> Sequence[JobView]:

@@ -88,7 +88,7 @@ class Journal(Noun):
         return [event_view(each) for each in rows][::-1]
 
     def acts(self, *, cursor: str | None = None, limit: int = USUAL) -> Page[EventView]:
-        """What people did, by whichever front end, newest first."""
+        """Acts of people, from any front end, newest first."""
         size = size_of(limit)
         rows = self._store.journal.of_people(size + 1, place_of(cursor, int))
         return page_of(rows[::-1], size, event_view, lambda row: row.id)

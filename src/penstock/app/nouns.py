@@ -324,7 +324,7 @@ class Nouns(project.Project):
 
     @cached_property
     def workers(self) -> Workers:
-        """Who works, on which host, and who schedules."""
+        """The live workers, their hosts, and the leading processes."""
         from penstock.app.workers import Workers
 
         return Workers(self)

@@ -192,7 +192,8 @@ class _Followed:
         if execution is None:
             about = f" for {self._source}" if self._source else ""
             raise Refused(
-                f"nobody follows {self._runbook.name}{about} now", code="runbook_not_started"
+                f"runbook {self._runbook.name}{about} is not in progress",
+                code="runbook_not_started",
             )
         self._ended("abandoned", actor, reason)
         return execution_view(execution)

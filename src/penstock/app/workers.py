@@ -1,4 +1,4 @@
-"""Workers: who works, on which host, with which code, and who schedules."""
+"""Workers: their hosts, load, leases and code, and the leading processes."""
 
 from __future__ import annotations
 

@@ -181,7 +181,9 @@ class Address(Part, frozen=True):
     ] = "auto"
     geocoder: Annotated[
         Literal["photon", "nominatim"] | None,
-        Meta(description="`photon` or `nominatim`, as it speaks; without it nobody is asked"),
+        Meta(
+            description="API of the geocoder: `photon` or `nominatim`; without it nothing is geocoded"
+        ),
     ] = None
     url: Annotated[str, Meta(description="its address: `https://geocoder.example.com`")] = ""
 
@@ -193,7 +195,7 @@ class Serp(Part, frozen=True):
         Literal["searx", "json", "index"] | None,
         Meta(
             description="`searx` (SearxNG), `json` (any API that answers with a list), or `index` (a file "
-            "of JSON lines with url, title and snippet); without it nobody is asked"
+            "of JSON lines with url, title and snippet); without it there is no search"
         ),
     ] = None
     url: Annotated[
@@ -241,8 +243,8 @@ class Dns(Part, frozen=True):
     url: Annotated[
         str,
         Meta(
-            description="a resolver: `https://dns.example.com/resolve`; without it nobody is asked, and no "
-            "domain is refused for not being there"
+            description="a resolver: `https://dns.example.com/resolve`; without it there are no look-ups, "
+            "and no domain is refused for not existing"
         ),
     ] = ""
 

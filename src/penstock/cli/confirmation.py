@@ -19,7 +19,7 @@ def confirm(args: argparse.Namespace, question: str) -> None:
         return
     out: Output = args.out
     if not sys.stdin.isatty():
-        raise Refused(f"{question} Nobody is there to answer", "say --yes if you mean it")
+        raise Refused(f"{question} There is no terminal to answer in", "say --yes if you mean it")
     out.stderr.write(out.tidy(question) + " [y/N] ")
     out.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

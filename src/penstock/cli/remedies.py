@@ -17,7 +17,7 @@ BY_CODE: dict[tuple[str, str], str] = {
     ("copy_origin_changed", ""): "stop whatever changes it, then start over:"
     " penstock db copy … --restart",
     ("copy_unfinished", "store.copy"): "wait for it, or run the same `penstock db copy` again:"
-    " it goes on where it was",
+    " it continues where it stopped",
     ("cursor_further_on", ""): "a backfill fetches it; --force moves the checkpoint anyway",
     ("cursor_unfit", ""): "--force moves the checkpoint anyway",
     ("file_exists", ""): "--yes replaces it",

@@ -247,7 +247,7 @@ ENGINE = Dashboard(
         _panel(
             "Version", "penstock_info{$at}", "{{project}} {{version}} on {{database}}", shape="stat"
         ),
-        _panel("Somebody leads", "penstock_leader_up{$at}", shape="stat"),
+        _panel("A leader is elected", "penstock_leader_up{$at}", shape="stat"),
         _panel("Database", "penstock_store_size_bytes{$at}", "size", "bytes"),
         _panel("Workers", "sum by (host, state) (penstock_workers{$at})", "{{host}} {{state}}"),
         _panel(

@@ -184,7 +184,7 @@ def _head(at: Workplace, export: Export) -> list[str]:
         head += [
             "#",
             "# The database is a SQLite file that is carried from run to run in GitHub's cache. That is not",
-            "# a safe place: a cache that nobody has used for 7 days is deleted, and so is what is over the",
+            "# a safe place: a cache that was not used for 7 days is deleted, and so is what is over the",
             "# repository's share of space. Then the next run begins with an empty database. For anything",
             "# that you would miss, use `store: postgresql://…`.",
         ]

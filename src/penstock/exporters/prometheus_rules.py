@@ -187,7 +187,7 @@ ALERTS = (
         'delta(penstock_deliveries{state="given_up"}[1h]) > 0',
         "0m",
         "medium",
-        "A message of a hook or an alert route was given up on {{ $labels.instance }}",
+        "A message of a hook or an alert route was not delivered after all retries ({{ $labels.instance }})",
         "delivery-failed",
     ),
     AlertRule(

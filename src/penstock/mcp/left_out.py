@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _LONG = "it reads the whole database or simulates, for minutes: the command line does that"
-_CHART = "numbers for charts; status and kpis_report say what they come to"
+_CHART = "numbers for charts; status and kpis_report sum them up"
 _FILES = "it writes files for other programs, once: the command line does that"
 _DATABASE = "maintenance of the database is done at a shell, with a backup"
 _TOKENS = "who may come in is decided by a person, at a shell"

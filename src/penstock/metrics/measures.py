@@ -102,7 +102,7 @@ _ALL = (
     Measure(
         name="ended_runs",
         about="Runs by their last end, without replays and probes; one that is retried is taken back.",
-        label="completed, partial, failed, or restarted: cancelled half-way and started over",
+        label="completed, partial, failed, or restarted: cancelled and started again",
     ),
     Measure(
         name="recovered_jobs", about="Jobs that were taken back from a worker and started again."
@@ -117,7 +117,7 @@ _ALL = (
         about="Times that a provider asked a source to wait; within 5 minutes they are one.",
     ),
     Measure(name="recoveries", about="Times that a source recovered from a run that ended badly."),
-    Measure(name="operator_steps", about="What people did for these recoveries."),
+    Measure(name="operator_steps", about="Acts of people for these recoveries."),
     Measure(
         name="backlog",
         about="Jobs that are queued, waiting or running.",

@@ -117,7 +117,7 @@ PRESENT: tuple[Family, ...] = (
     ),
     _gauge(
         "workers",
-        "Workers by host: alive, or expired (dead, and nobody has noticed yet).",
+        "Workers by host: alive, or expired (dead, not yet reaped).",
         "table of workers",
         workers,
         ("host", "state"),
@@ -174,7 +174,7 @@ PRESENT: tuple[Family, ...] = (
     _gauge(
         "alerts",
         "Alerts that are not resolved, by severity and state.",
-        "index of standing alerts",
+        "index of unresolved alerts",
         lambda scrape: ((labels, float(number)) for labels, number in scrape.facts.alerts.items()),
         ("severity", "state"),
     ),
@@ -218,7 +218,7 @@ PRESENT: tuple[Family, ...] = (
     ),
     _gauge(
         "kpi_operator_steps_per_recovery",
-        "What people did per recovery of a source.",
+        "Acts of people per recovery of a source.",
         _KPI,
         kpi("operator_steps_per_recovery"),
         (),

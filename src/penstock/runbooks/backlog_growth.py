@@ -10,8 +10,8 @@ BACKLOG_GROWTH = Runbook(
     name="backlog-growth",
     title="The backlog grows",
     scope="any",
-    about="Jobs wait longer and longer: nobody works, a gate is closed, one source floods the queue, or there"
-    " are too few workers for what arrives.",
+    about="Jobs wait longer and longer: no workers run, a gate is closed, one source floods the queue, or"
+    " there are too few workers for what arrives.",
     detects=(Check("backlog_hours", ">", 6.0),),
     shows=("queued", "workers", "stopped", "active_runs"),
     steps=(

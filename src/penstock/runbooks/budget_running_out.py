@@ -10,7 +10,7 @@ BUDGET_RUNNING_OUT = Runbook(
     name="budget-running-out",
     title="A budget runs out",
     scope="any",
-    about="Requests, bytes, seconds or money of a period are used up before the period ends; then jobs wait"
+    about="Requests, bytes, seconds or money of a period run out before the period ends; then jobs wait"
     " for the reset.",
     detects=(SHORT,),
     shows=("budget_used", "active_run", "queued"),
@@ -38,7 +38,7 @@ BUDGET_RUNNING_OUT = Runbook(
             name="cancel-run",
             part="mitigate",
             title="Cancel the active run",
-            why="If it is the run that uses too much, it would go on after the reset.",
+            why="If this run uses too much, it would continue after the reset.",
             verb="runs.cancel",
             takes="active_run",
             when=(Check("active_run", "is not", None),),

@@ -10,7 +10,7 @@ DELIVERY_FAILED = Runbook(
     title="Deliveries fail",
     scope="project",
     about="A webhook or a route of alerts refuses what it is sent, or does not answer. Deliveries are"
-    " retried, then given up until somebody sends them again.",
+    " retried, then given up until a person sends them again.",
     detects=(Check("given_up", ">", 0), Check("failing", ">", 2)),
     steps=(
         Step(

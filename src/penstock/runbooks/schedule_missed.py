@@ -29,7 +29,7 @@ SCHEDULE_MISSED = Runbook(
             name="explain",
             part="root cause",
             title="Look at the ticks",
-            why="Each tick says what became of it: missed (no scheduler), skipped (a run had not ended), or"
+            why="Each tick has an outcome: missed (no scheduler), skipped (a run had not ended), or"
             " denied (the source may not run).",
             kind="look",
             verbs=("schedules.explain",),

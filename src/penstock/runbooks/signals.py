@@ -103,7 +103,9 @@ SIGNALS: dict[str, Signal] = {
     "stopped": Signal("Stopped sources", "Sources that a gate stops, with the gate."),
     # Of what does the work.
     "workers": Signal("Workers", "Workers that hold a lease."),
-    "dead_workers": Signal("Lapsed leases", "Workers whose lease is over and that nobody reaped."),
+    "dead_workers": Signal(
+        "Lapsed leases", "Workers whose lease has expired and that were not reaped."
+    ),
     "stale_workers": Signal("Outdated workers", "Workers on this host that run older code."),
     "scheduler": Signal("Scheduler", "Whether a process schedules now.", "yes or no"),
     "overdue": Signal("Overdue schedules", "Ticks that are due and have not started anything."),

@@ -101,7 +101,7 @@ def judge(
         # Only with news of it: a person who has undone this is not overruled at once.
         if is_degraded and ended:
             last = max((run.run_id for run in ended), default=standing.last_run_id)
-            reason = "its runs fail one after the other; probes find out when it is back"
+            reason = "its runs fail; probes find out when it is back"
             return replace(standing, steps=0, last_run_id=last), Move("probe", reason)
         held = rule.held(standing.level)
         if held != standing.level:

@@ -395,7 +395,7 @@ class Replays(Noun):
             dropped = self._drop_batch(run_id, same_only=False, limit=limit)
             if not self.has_staged(run_id):
                 forget_pages(self._db, run_id)
-                reason = "nobody committed it in the time that retention.staged gives"
+                reason = "it was not committed within retention.staged"
                 with self._db.writing() as now:
                     self._enter(now, run_id, "dropped", RunDropped(reason), "upkeep", source_id)
                 close_of_replay(self._db, run_id, "dropped")

@@ -198,7 +198,7 @@ def refuse_unfinished(place: str, origin: str | None) -> None:
     if origin is not None:
         raise Refused(
             f"{place} holds an unfinished copy of {origin}",
-            "wait for it, or start the same copy again: it goes on where it was",
+            "wait for it, or start the same copy again: it continues where it stopped",
             code="copy_unfinished",
             remedy=Remedy("store.copy"),
         )

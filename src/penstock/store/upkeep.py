@@ -112,7 +112,7 @@ class Upkeep(Noun):
             ("miscounted_collections", "counter does not equal its records: collection"),
             ("ended_runs_with_open_jobs", "has ended with open jobs: run"),
             ("active_runs_without_open_jobs", "is active with nothing left to do: run"),
-            ("unaccounted_runs", "what was enqueued is not what became of it: run"),
+            ("unaccounted_runs", "enqueued and ended jobs do not add up: run"),
         ):
             rows = self._db.rows(query)
             problems += [f"{words} {' '.join(str(value) for value in row)}" for row in rows[:20]]

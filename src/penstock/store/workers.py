@@ -61,7 +61,7 @@ class Workers(Noun):
             )
         return Refused(
             f"the database holds an unfinished copy of {origin}: no worker can start",
-            "wait for it, or start the same copy again: it goes on where it was",
+            "wait for it, or start the same copy again: it continues where it stopped",
             code="copy_unfinished",
             remedy=Remedy("store.copy"),
         )

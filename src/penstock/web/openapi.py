@@ -32,7 +32,7 @@ ABOUT = (
 # What any request may be refused with; the code of the problem says more.
 REFUSALS = {
     400: "the path or the body can't be read",
-    401: "nobody is logged in, or the token is not valid",
+    401: "there is no session, or the token is not valid",
     403: "this identity may not do it, or it comes from another origin",
     404: "there is no such thing",
     409: "not possible in the present state",
@@ -112,7 +112,7 @@ def _of_act(act: Act, schemas: Schemas) -> Schema:
             "schema": {"const": "true"},
         }
     }
-    done = {"description": "what came of it", "content": _json(schemas.answer(act.answer))}
+    done = {"description": "the result", "content": _json(schemas.answer(act.answer))}
     made["responses"] = {"200": {**done, "headers": headers}, **_refusals(is_act=True)}
     return made
 
@@ -157,7 +157,7 @@ _READ_HEADERS = {
 _LAST_EVENT = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "the `id` of the last event that was received: goes on behind it",
+    "description": "the `id` of the last event received: the stream continues after it",
     "schema": {"type": "string", "maxLength": 2000},
 }
 

@@ -73,7 +73,7 @@ def database_page() -> HTMLResponse:
 def refused_page(problem: Problem) -> HTMLResponse:
     hint = f"<p>{escape(problem.hint)}</p>" if problem.hint else ""
     if problem.status == 404 and not hint:
-        hint = "<p>The address may be mistyped. The menu of the overview leads to every page.</p>"
+        hint = "<p>The address may be mistyped. The menu of the overview has every page.</p>"
     body = f'<p>{escape(problem.detail)}</p>{hint}<p><a href="/">To the overview</a></p>'
     return page(str(problem.as_json()["title"]), body, problem.status)
 

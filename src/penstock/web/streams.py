@@ -112,8 +112,8 @@ STREAMS: dict[str, Stream] = {
             "/events/stream",
             EventView,
             "Every new event of the journal, as it happens.",
-            "The `id` of each message is a cursor: sent back as Last-Event-ID, the stream goes on behind it, "
-            "without a gap and without a duplicate.",
+            "The `id` of each message is a cursor: sent back as Last-Event-ID, it makes the stream "
+            "continue after it, without gaps or duplicates.",
             parameters=Follow,
             resumes=True,
         ),

@@ -49,7 +49,7 @@ def one_long_read(request: Request) -> Iterator[Callable[[], None]]:
         raise Problem(
             429,
             "busy",
-            "The server already reads the whole database or simulates for somebody.",
+            "The server is already busy with a read of the whole database or a simulation.",
             "ask again when that is done",
             headers={"Retry-After": str(BUSY_S)},
         )

@@ -222,7 +222,7 @@ class Builder:
             if status in ("FAIL", "BUDGET_EXCEEDED"):
                 raise Refused(
                     f"{step.name} comes after {name}, which is {status} in run {run}: {reason}",
-                    f"run {name} again with --resume, or go on with --continue-on-error",
+                    f"run {name} again with --resume, or continue with --continue-on-error",
                     code="upstream_failed",
                 )
 

@@ -50,7 +50,7 @@ class ConfiguredRuns:
         if not self._is_ours(row, key, version):
             raise Refused(
                 f"run {run} has another configuration, or was cancelled",
-                "the same job, profile, options and code go on with it",
+                "only the same job, profile, options and code can resume it",
                 code="other_configuration",
             )
         return row
@@ -84,7 +84,7 @@ class ConfiguredRuns:
             )
         raise Refused(
             f"{step.name} was begun in run {newest.id} of this configuration",
-            f"--resume goes on with it; a new run begins with what comes first ({first})",
+            f"--resume continues it; a new run starts with the first step ({first})",
             code="step_begun",
         )
 

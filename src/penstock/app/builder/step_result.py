@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LAST = next(name for name, step in builder.steps.items() if step.is_final)
 BUDGET = "budget"
 ENDED = ("succeeded", "skipped", "quarantined", "cancelled")
-RAISE = "raise it and go on with --resume"
+RAISE = "raise it and continue with --resume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class StepResults:
             number = view.counts["quarantined"]
             return self._view(view, WARN, f"{count(number, 'item')} in quarantine")
         if not sum(view.counts.values()):
-            return self._view(view, SKIPPED, "nothing came to it")
+            return self._view(view, SKIPPED, "it received no items")
         return self._view(view, OK, outputs=self._outputs(view.step))
 
     def _open(self, view: DrainView) -> BuilderStepView:

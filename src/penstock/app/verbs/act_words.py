@@ -201,7 +201,7 @@ WORDS: dict[str, ActWords] = {
     ),
     "alerts.acknowledge": ActWords(
         "Acknowledge",
-        "You take care of it; routes are not told of it again while it stands.",
+        "You are handling it; routes are not notified of it again until it is resolved.",
         "penstock alerts ack {alert}",
     ),
     "alerts.snooze": ActWords(

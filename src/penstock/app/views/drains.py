@@ -71,7 +71,7 @@ class DrainView(View, frozen=True, kw_only=True):
         if not self.is_closed:
             raise DrainFailed(
                 f"{what} is not done: {self.waits_for or self.ended}",
-                "drain it again: it goes on where it was",
+                "drain it again: it continues where it stopped",
                 code="drain_open",
             )
         if self.state == "failed" or (self.state == "partial" and partial == "failed"):

@@ -101,8 +101,9 @@ class RunbookState(View, frozen=True, kw_only=True):
 
 
 class StepResult(View, frozen=True, kw_only=True):
-    """What a step would do (`is_done` is false) or did. `run` has to be worked on; `undo` takes it back.
+    """What a step would do (`is_done` is false) or did. `undo` is the act that undoes it.
 
+    `run` has to be worked on.
     `is_recorded` is false if the database is away: the step is recorded when it is back.
     """
 

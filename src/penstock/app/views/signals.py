@@ -45,7 +45,7 @@ class SignalDeliveryView(View, frozen=True, kw_only=True):
 
 
 class SignalView(View, frozen=True, kw_only=True):
-    """A signal that was raised, by a run or by somebody, and what became of it."""
+    """A signal that a run or a person raised, and the runs that it started."""
 
     id: int = msgspec.field(name="signal")
     name: str

@@ -36,7 +36,7 @@ class BreachView(View, frozen=True, kw_only=True):
 
 
 class SourceView(View, frozen=True, kw_only=True):
-    """A source: what it has to do, and what came of its last run. While degraded, only probes of it run."""
+    """A source: its open work and its last run. While it is degraded, only probes of it run."""
 
     key: str = msgspec.field(name="source")
     paused_at: Time | None

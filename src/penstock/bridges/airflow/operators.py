@@ -225,7 +225,9 @@ class BuilderStepOperator(BaseOperator):
 
     def on_kill(self) -> None:
         """Raised where the command is waited for, which ends it in good order."""
-        raise AirflowException(f"{self.step} was stopped; run again, it goes on where it was")
+        raise AirflowException(
+            f"{self.step} was stopped; run it again to continue where it stopped"
+        )
 
     def _rendered(self, context: Context) -> dict[str, str]:
         from airflow.sdk.log import mask_secret

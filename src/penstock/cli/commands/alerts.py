@@ -59,7 +59,7 @@ COLUMNS = (
 )
 ROUTES = (key_column("route"), "kind", text("when"), text("sources", 3), whole("digest", 4))
 SHOWN = 50
-STATES = ("standing", "open", "acknowledged", "resolved", "all")
+STATES = ("unresolved", "open", "acknowledged", "resolved", "all")
 LONGEST = 110
 
 
@@ -103,13 +103,18 @@ def _add_listing(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--all", action="store_true", help="include resolved alerts")
     which.add_argument(
-        "--state", choices=STATES, default="standing", help="only those in one state"
+        "--state", type=_state, choices=STATES, default="unresolved", help="only those in one state"
     )
     parser.add_argument("--source", metavar="SOURCE", help="only of this source")
     parser.add_argument("--rule", metavar="RULE", help="only of this rule")
     add_limit(parser, SHOWN, "alerts")
     add_json(parser)
     parser.set_defaults(run=show_list)
+
+
+def _state(text: str) -> str:
+    """`standing` is an older word."""
+    return "unresolved" if text == "standing" else text
 
 
 def _add_alert(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
@@ -135,7 +140,7 @@ def show_list(args: argparse.Namespace) -> int:
     elif rows:
         args.out.table(COLUMNS, (_line(row) for row in rows))
     else:
-        args.out.line("No alerts." if state != "standing" else "No open alerts.")
+        args.out.line("No alerts." if state != "unresolved" else "No unresolved alerts.")
     return exits.DONE
 
 

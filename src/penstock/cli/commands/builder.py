@@ -36,8 +36,8 @@ exit codes: 0 done, 2 the job or the command is wrong, 3 --strict and some items
 RUN_STEP = """\
 Perform one step of the profile, as a task of an orchestrator does. Steps of one configuration (job, profile,
 options, code) share a run. Without --resume a new run begins when its first step is run again; with it, the
-newest run goes on: what is committed is skipped, what failed is tried again, and a package that somebody
-changed is written again. On SQLite one step works at a time; on Postgres any number, on any hosts."""
+newest run continues: what is committed is skipped, what failed is retried, and a package that was changed
+on disk is written again. On SQLite one step works at a time; on Postgres any number, on any hosts."""
 STEP_EXAMPLES = """\
   penstock builder run-step dumps.collect --job job.yaml --outdir out
   penstock builder run-step http.static --job job.yaml --outdir out --resume --json
@@ -49,7 +49,7 @@ PROFILE_EXAMPLES = """\
   penstock builder run-profile --job job.yaml --outdir out
   penstock builder run-profile --job job.yaml --outdir out --profile deep --dry-run
   penstock builder run-profile --job job.yaml --outdir trial --sample 20 --json"""
-RESUME = "Go on with the newest run of this configuration: run-profile --resume."
+RESUME = "Continue the newest run of this configuration: run-profile --resume."
 RESUME_EXAMPLES = "  penstock builder resume --job job.yaml --outdir out"
 SCHEMA = """\
 Print the JSON Schema of job.yaml, or write it beside the job. With this first line editors check the job:
@@ -73,7 +73,7 @@ def register(commands: Commands) -> None:
     profile.add_argument("--explain", action="store_true", help="why each step is in, and end")
     _add_options(profile)
     profile.set_defaults(run=run_profile)
-    resume = add_verb(verbs, "resume", "go on with the newest run", RESUME, RESUME_EXAMPLES)
+    resume = add_verb(verbs, "resume", "continue the newest run", RESUME, RESUME_EXAMPLES)
     _add_options(resume)
     resume.set_defaults(run=run_profile, resume=True, explain=False)
     batch = register_batch(verbs)
@@ -165,16 +165,16 @@ def _add_options(parser: argparse.ArgumentParser, *, is_batch: bool = False) -> 
 
 
 def _add_ways(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--resume", action="store_true", help="go on with the newest run")
+    parser.add_argument("--resume", action="store_true", help="continue the newest run")
     parser.add_argument(
-        "--run-id", type=whole_number, metavar="RUN", help="go on with this run; means --resume"
+        "--run-id", type=whole_number, metavar="RUN", help="continue this run; implies --resume"
     )
     parser.add_argument(
         "--sample", type=whole_number, metavar="N", help="at most N rows, pages and companies"
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
     parser.add_argument(
-        "--continue-on-error", action="store_true", help="go on after a step that failed"
+        "--continue-on-error", action="store_true", help="continue after a step that failed"
     )
     parser.add_argument("--strict", action="store_true", help="exit with 3 if items failed")
     add_json(parser)

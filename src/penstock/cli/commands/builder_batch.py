@@ -66,7 +66,7 @@ def register_first(verbs: Commands) -> None:
         "--companies", type=whole_number, default=60, metavar="N", help="size of the city (60)"
     )
     demo.add_argument("--profile", default="standard", metavar="NAME", help="(standard)")
-    demo.add_argument("--resume", action="store_true", help="go on with the newest run")
+    demo.add_argument("--resume", action="store_true", help="continue the newest run")
     add_json(demo)
     demo.set_defaults(run=run_demo)
 

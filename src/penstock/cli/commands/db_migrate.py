@@ -64,7 +64,7 @@ def _show(plan: MigrationPlanView, args: argparse.Namespace) -> None:
     if plan.pending:
         out.table(COLUMNS, (_line(each) for each in plan.pending))
     for index in plan.leftovers:
-        out.line(f"index {index} was left half made, and will be dropped")
+        out.line(f"index {index} is incomplete, and will be dropped")
     if plan.is_empty:
         out.line("nothing to do")
 
@@ -92,6 +92,6 @@ def _tell(done: MigratedView, args: argparse.Namespace) -> None:
         out.json(done.as_json())
         return
     for index in done.dropped:
-        out.line(f"index {index} was left half made, and is dropped")
+        out.line(f"index {index} was incomplete, and is dropped")
     is_changed = done.applied or done.dropped
     out.line(f"{done.store} has schema {done.schema}{'' if is_changed else ': nothing to do'}")

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
             elif args.keep_serving:
                 _wait_for_ctrl_c(console)
     except KeyboardInterrupt:
-        console.print("stopped; nothing is lost: run the same command and it goes on from here")
+        console.print("stopped; nothing is lost: run the same command to continue")
         return exits.INTERRUPTED
     return exits.DONE
 

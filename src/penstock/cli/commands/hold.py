@@ -79,7 +79,9 @@ def unhold(args: argparse.Namespace) -> int:
         key = _key(project, args)
         is_new = project.sources.unhold(key, reason=args.reason)
         said = (
-            f"{key or 'everything'} goes on" if is_new else f"{key or 'the project'} was not held"
+            f"{key or 'everything'} is no longer held"
+            if is_new
+            else f"{key or 'the project'} was not held"
         )
         tell_source(project, args, key, "unheld", said, is_new=is_new)
         _tell_what_is_still_held(project, args)

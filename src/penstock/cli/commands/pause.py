@@ -75,7 +75,7 @@ def resume(args: argparse.Namespace) -> int:
             else project.sources.resume(target, reason=args.reason)
         )
         what = _named(target)
-        said = f"{what} goes on" if is_new else f"{what} was not paused"
+        said = f"{what} is resumed" if is_new else f"{what} was not paused"
         _tell(project, args, target, "resumed", said, is_new)
     return 0
 

@@ -1,4 +1,4 @@
-"""`penstock quarantine`: what is not tried again by itself: look at it, send it back, or give it up."""
+"""`penstock quarantine`: jobs that are not retried: list, release or discard them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EXAMPLES = """\
 """
 LIST = """\
 List quarantined jobs, by run and job. ! marks a cause that failed three times: nothing is retried for that
-cause until the pipeline changes, or somebody releases its jobs. --replays lists failures of replays and
+cause until the pipeline changes, or its jobs are released. --replays lists failures of replays and
 probes instead; --closed lists entries that have left quarantine, newest first."""
 SHOW = "Show one entry in full: error, traceback, input, page, attempts, notes."
 RELEASE = """\
@@ -340,7 +340,7 @@ def _tell_act(
         out.line(f"{count(done, 'job')} {verb}{'d' if verb.endswith('e') else 'ed'}")
         if done < seen.jobs:
             out.note(
-                f"{seen.jobs - done:,} were left: of cancelled runs, or moved by somebody else"
+                f"{seen.jobs - done:,} were left: of cancelled runs, or changed by another command"
             )
     return done
 

@@ -26,7 +26,7 @@ EXAMPLES = """\
   penstock replay 12                    what would run 12 give today?
   penstock replay 12 --html diff.html   the same as a page to look at
   penstock replay 14 --commit           apply what replay 14 has staged
-  penstock replay 14 --drop             forget it
+  penstock replay 14 --drop             drop it
   penstock replay 12 --quarantined      only the pages that failed
   penstock replay --source acme.com --since 7d
 
@@ -161,7 +161,7 @@ def _worked(project: Project, row: RunView, args: argparse.Namespace) -> RunView
         with showing_progress(out) as (show, tell):
             project.runs.finish([row.id], on_progress=show, tell=tell)
     except Interrupted:
-        out.error("interrupted; nothing is lost", f"penstock replay {row.id} goes on with it")
+        out.error("interrupted; nothing is lost", f"to continue: penstock replay {row.id}")
     return project.runs.get(row.id)
 
 
@@ -208,7 +208,7 @@ def _tell_what_next(totals: TotalsView, row: RunView, out: Output) -> None:
         out.line("nothing would change")
         if row.state == "completed":
             out.line(f"its pages are done with today's logic:  penstock replay {row.id} --commit")
-    out.line(f"forget it:    penstock replay {row.id} --drop")
+    out.line(f"drop it:      penstock replay {row.id} --drop")
 
 
 def _write_json(project: Project, row: RunView, args: argparse.Namespace) -> None:
@@ -260,14 +260,14 @@ def _commit(project: Project, row: RunView, args: argparse.Namespace) -> None:
     out.line(f"committed: {done.added} added, {done.changed} changed, {done.removed} removed")
     left = done.conflicts + done.newer
     if left:
-        out.line(f"left alone: {count(left, 'record')} that others have changed or know better")
+        out.line(f"left alone: {count(left, 'record')} changed since, or saved by a newer run")
         out.line(f"overwrite them: penstock replay {row.id} --commit --force")
-        out.line(f"forget them:    penstock replay {row.id} --drop")
+        out.line(f"drop them:      penstock replay {row.id} --drop")
     if done.added or done.changed or done.removed:
-        out.line(f"take it back:   penstock undo {row.id}")
+        out.line(f"to undo:        penstock undo {row.id}")
     if row.options.is_quarantined_only and project.runs.get(row.of_run_id or 0).quarantined:
         out.line(f"still failing:  penstock quarantine list --run {row.of_run_id}")
-        out.line(f"give it up:     penstock quarantine discard --run {row.of_run_id}")
+        out.line(f"discard them:   penstock quarantine discard --run {row.of_run_id}")
 
 
 def _drop(project: Project, row: RunView, args: argparse.Namespace) -> None:

@@ -22,8 +22,8 @@ RAISE_EXAMPLES = """\
   penstock signal catalogue.ready --data '{"day": "2026-11-15"}' --key 2026-11-15
   penstock signal quality.checked --source acme.com"""
 LIST = """\
-Signals that steps, the engine, files and operators have raised, the newest first, and what became of each:
-the runs it started or is queued for, and what was skipped and why."""
+Signals that steps, the engine, files and operators have raised, the newest first, with the runs that each
+started or is queued for, and what was skipped and why."""
 LIST_EXAMPLES = """\
   penstock signals
   penstock signals --name run.failed --limit 10

@@ -150,7 +150,7 @@ class _Status:
     def _decision(self, found: UndecidedView) -> str:
         commands = _commands(found)
         if found.drops_at is None:
-            return f"interrupted half-way; go on with it: {commands[0]}"
+            return f"interrupted; continue it: {commands[0]}"
         look, commit, drop = commands
         left = until(found.drops_at, self.seen.now)
         return f"look at it: {look}; apply it: {commit}; or {drop} (by itself {left})"
@@ -211,7 +211,7 @@ def _due(run: NextRunView, now: float) -> str:
 
 def _worker(worker: WorkerView, now: float) -> str:
     if worker.lease_expires_at <= now:
-        return f"{worker.id} on {worker.host} is gone; its jobs run again when work goes on"
+        return f"{worker.id} on {worker.host} is gone; its jobs run again when a worker starts"
     age = duration(now - worker.started_at)
     return f"{worker.id}, pid {worker.pid} on {worker.host}, for {age}, {worker.running} running"
 

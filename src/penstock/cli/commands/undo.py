@@ -85,7 +85,7 @@ def _tell(report: UndoView, out: Output) -> None:
         rows = [(each.collection, each.key, str(each.run)) for each in report.first_changed_later]
         out.table((key_column("changed later", least=10), "key", whole("by run")), rows)
     if report.is_cut_short:
-        out.line("an undo of it was interrupted; this goes on with it")
+        out.line("an earlier undo of it was interrupted; this continues it")
     elif not report.differences:
         out.line("nothing to undo")
 

@@ -1,4 +1,4 @@
-"""`penstock workers`: who works, on which host, and who schedules."""
+"""`penstock workers`: the live workers, their hosts, and the scheduler."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS = (
 SCHEDULER = "scheduler"
 # So many files are named of those that have changed.
 FILES = 3
-NOBODY = "nobody; `penstock up` or `penstock scheduler` does"
+NOBODY = "none; start one with `penstock up` or `penstock scheduler`"
 
 
 def register(commands: Commands) -> None:

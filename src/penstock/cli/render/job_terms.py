@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def terms_fields(terms: TermsView, tries: int) -> list[tuple[str, str]]:
     """A line for each, with how many tries are spent."""
-    endless = "none: it goes on until it is stopped"
+    endless = "none: it runs until it is stopped"
     timeout = endless if terms.timeout_s is None else f"{duration(terms.timeout_s)} an attempt"
     retry = terms.retry
     budgets = [f"{each.text}, {each.left_text}" for each in terms.budgets]

@@ -138,7 +138,7 @@ def _tell_next(run: RunDetail, out: Output) -> None:
     if not run.is_ended:
         hints.append(("why not now", f"penstock explain {run.id}"))
     if run.quarantined:
-        hints.append(("send it back", f"penstock retry {run.id} --failed"))
+        hints.append(("retry them", f"penstock retry {run.id} --failed"))
     if run.replay is not None:
         hints += next_of(run, run.replay, _is_staged(run))
     if run.rejects:

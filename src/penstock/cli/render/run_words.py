@@ -159,20 +159,20 @@ def result_of(row: KnownRun, replay: Staged, is_staged: bool) -> str:
 def next_of(row: KnownRun, replay: Staged, is_staged: bool) -> list[tuple[str, str]]:
     """The commands that a replay or undo waits for."""
     if row.options.is_undo:
-        again = [("go on with it", f"penstock undo {row.of_run_id}")]
-        back = [("take it back", f"penstock undo {row.id}")]
+        again = [("continue it", f"penstock undo {row.of_run_id}")]
+        back = [("undo it", f"penstock undo {row.id}")]
         return again if replay.state == "committing" else back
     if not row.options.is_staged or not row.is_ended:
         return []
     if replay.state == "committing":
-        return [("go on with it", f"penstock replay {row.id} --commit")]
+        return [("continue it", f"penstock replay {row.id} --commit")]
     told = []
     if is_staged:
         told = [
             ("its difference", f"penstock replay {row.id} --diff"),
             ("apply it", f"penstock replay {row.id} --commit"),
-            ("forget it", f"penstock replay {row.id} --drop"),
+            ("drop it", f"penstock replay {row.id} --drop"),
         ]
     if replay.added or replay.changed or replay.removed:
-        told.append(("take it back", f"penstock undo {row.id}"))
+        told.append(("undo it", f"penstock undo {row.id}"))
     return told

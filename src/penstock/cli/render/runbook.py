@@ -97,7 +97,7 @@ def tell_result(out: Output, done: StepResult) -> None:
     if done.text:
         out.line(f"   done: {done.text}")
     if done.undo is not None:
-        out.line(f"   to take it back: {command_of(done.undo)}")
+        out.line(f"   to undo it: {command_of(done.undo)}")
     if done.ended:
         out.line("   The runbook has ended: the fault is gone.")
     if not done.is_recorded:

@@ -111,7 +111,7 @@ class UnblockedStream:
                 self._changed.wait()
             text = "".join(self._waiting)
             if self._left_out:
-                text += f"({count(self._left_out, 'line')} left out: nobody read the output)\n"
+                text += f"({count(self._left_out, 'line')} left out: the output was not read)\n"
             self._waiting, self._chars, self._left_out = [], 0, 0
             self._is_writing = True
             return text

@@ -55,7 +55,7 @@ def _opened(root: Path, path: str, symlinks: Symlinks) -> int:
         whole = os.path.join(root, path)
         real, base = os.path.realpath(whole), os.path.realpath(root)
         if symlinks == "inside" and not real.startswith(base + os.sep):
-            raise OSError(errno.ELOOP, "it leads out of the folder")
+            raise OSError(errno.ELOOP, "it points outside the folder")
         return os.open(real, _PLAIN | _NO_LINK)
     *folders, name = path.split("/")
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -121,7 +121,7 @@ def _by_hand(
     standing = moved(row.standing, level)
     change = _change(project, project.connection, row, standing, reason)
     if not project.connection.cadences.move(row, change, actor):
-        raise Refused(f"{row.source} was changed by somebody else just now", "look at it again")
+        raise Refused(f"{row.source} was changed by another process just now", "look at it again")
     [after] = project.connection.cadences.all(row.source_id)
     return after
 

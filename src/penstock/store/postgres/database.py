@@ -238,7 +238,7 @@ class PostgresDatabase(Session):
         """The server looks after its own files; what it does not clear away is said."""
         with self._translated():
             left = self._migrating().leftovers()
-        return [f"index {name} was left half made: penstock db migrate drops it" for name in left]
+        return [f"index {name} is incomplete: penstock db migrate drops it" for name in left]
 
 
 def array_of(ids: Iterable[int]) -> str:

@@ -103,7 +103,7 @@ class Session:
             self._discard()
         if self._connection is None:
             if self._is_given_up:
-                raise psycopg.OperationalError("nobody waits for it any more")
+                raise psycopg.OperationalError("this connection was given up")
             if self._is_writing or self._is_reading:
                 # On a new connection the rest of the transaction would be written without its beginning.
                 raise psycopg.OperationalError("the connection was lost")

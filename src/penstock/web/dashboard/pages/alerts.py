@@ -7,15 +7,17 @@ from typing import Any, Literal, cast
 from penstock.errors import UsageError
 from penstock.web.dashboard.page import ROWS, Visit
 
-STATES = ("standing", "open", "acknowledged", "resolved", "all")
+STATES = ("unresolved", "open", "acknowledged", "resolved", "all")
 
 
 def read(visit: Visit) -> dict[str, Any]:
     alerts, source = visit.project.alerts, visit.text("source")
-    state = visit.text("state") or "standing"
+    state = visit.text("state") or "unresolved"
+    if state == "standing":  # an older word
+        state = "unresolved"
     if state not in STATES:
         raise UsageError(f"there is no state {state!r}", code="no_state")
-    wanted = cast(Literal["standing", "open", "acknowledged", "resolved", "all"], state)
+    wanted = cast(Literal["unresolved", "open", "acknowledged", "resolved", "all"], state)
     page = alerts.list(state=wanted, source=source, cursor=visit.text("cursor"), limit=ROWS)
     return {
         "alerts": page.items,
