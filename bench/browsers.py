@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import subprocess
 import sys
@@ -23,10 +24,10 @@ STREAM = "/api/v1/progress/stream"
 
 
 @contextmanager
-def watching(folder: Path, count: int) -> Iterator[None]:
-    """So many browsers at `penstock web`, each process of its own, until the block ends; none for 0."""
+def watching(folder: Path, count: int) -> Iterator[int | None]:
+    """So many browsers at `penstock web`, whose process this yields, until the block ends; none for 0."""
     if not count:
-        yield
+        yield None
         return
     serve = [sys.executable, "-m", "penstock", "web", "--port", "0", "--project", str(folder)]
     with subprocess.Popen(
@@ -37,9 +38,17 @@ def watching(folder: Path, count: int) -> Iterator[None]:
             with subprocess.Popen(look, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as browsers:
                 if browsers.stdout is None or not browsers.stdout.readline():
                     raise RuntimeError("the browsers could not listen")
-                yield
+                yield web.pid
         finally:
             web.terminate()
+
+
+def processor_seconds(pid: int | None) -> float:
+    """What a process of this machine, with all its threads, has used until now; 0 for none."""
+    if pid is None:
+        return 0.0
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _link(web: subprocess.Popen[str]) -> str:

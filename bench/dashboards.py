@@ -21,7 +21,7 @@ import psycopg
 from starlette.routing import Route
 
 from bench import projects
-from bench.browsers import watching
+from bench.browsers import processor_seconds, watching
 from bench.projects import SQLITE, nothing, project_in, span
 from penstock import Project
 from penstock.web.access import Access
@@ -210,7 +210,10 @@ def watched(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     with project_in(folder, nothing(size["sources"]), size.get("store", SQLITE)) as project:
         runs = [project.run(key) for key in project.settings.sources]
         projects.enqueue(project.connection, runs, size["jobs"], size["chunk"])
-        with watching(folder, size["browsers"]):
+        with watching(folder, size["browsers"]) as web:
+            before, began = processor_seconds(web), time.perf_counter()
             project.runs.finish(runs, tell=print)
+            used = processor_seconds(web) - before
+            web_ms_per_s = 1000 * used / (time.perf_counter() - began)
         seconds, done = span(project, runs)
-    return {"seconds": seconds, "done": done - len(runs)}
+    return {"seconds": seconds, "done": done - len(runs), "web_ms_per_s": web_ms_per_s}
