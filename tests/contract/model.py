@@ -60,6 +60,8 @@ class Model:
     # What the present turn has changed: a record's versions are what was committed.
     changed: set[str] = field(default_factory=set)
     workers: set[str] = field(default_factory=set)
+    # Runs of which a job was claimed, or that were opened again.
+    begun: set[int] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
     held: set[int] = field(default_factory=set)
     cooling: dict[int, float] = field(default_factory=dict)
@@ -231,6 +233,7 @@ class Model:
             job.state, job.worker, job.attempt = JobState.RUNNING, worker, taken.attempt
             if self.runs[job.run_id] is RunState.QUEUED:
                 self.runs[job.run_id] = RunState.RUNNING
+                self.begun.add(job.run_id)
 
     def take_back(self, worker: str, is_dead: bool) -> None:
         self.workers.discard(worker)
@@ -257,6 +260,7 @@ class Model:
         job.tries = job.throttles = job.deaths = 0
         if self.runs[job.run_id] in (RunState.PARTIAL, RunState.FAILED):
             self.runs[job.run_id] = RunState.RUNNING
+            self.begun.add(job.run_id)
 
     # What may be asked of it.
 

@@ -339,7 +339,8 @@ class Machine(RuleBasedStateMachine):
             may = state is RunState.PAUSED
             assert store.runs.resume(run_id, "ops", "") == may
         if may:
-            self.model.runs[run_id] = RunState.PAUSED if is_pause else RunState.RUNNING
+            was = RunState.RUNNING if run_id in self.model.begun else RunState.QUEUED
+            self.model.runs[run_id] = RunState.PAUSED if is_pause else was
 
     def _hold_or_unhold_job(self, data: st.DataObject) -> None:
         """Anything of an active run may be set aside, and what is set aside is let go half of the time."""

@@ -25,6 +25,7 @@ from penstock.settings.dotenv import parse_dotenv
 from penstock.settings.schema import json_schema
 from penstock.store.address import grants_for
 from penstock.testing import Request, ScriptedNetwork, Simulation, VirtualClock, answer
+from tests.contract.test_sql_interface import AGING, BACKLOG, FAILURES, FRESHNESS, POLLUTION
 from tests.docs.pages import ROOT, Block, all_blocks, name_of, names_of, pages, prose
 
 LANGUAGES = {"", "console", "text", "python", "yaml", "json", "ini", "sql", "sh", "mermaid"}
@@ -173,8 +174,14 @@ def test_every_json_block_is_json(block: Block) -> None:
 
 
 def test_sql_is_what_the_command_before_it_prints() -> None:
-    [block] = of("sql")
+    [block] = [each for each in of("sql") if "GRANT SELECT" in each.text]
     assert block.text.splitlines() == grants_for("penstock", "penstock_worker")
+
+
+def test_monitoring_statements_are_those_that_the_contract_runs() -> None:
+    shown = [each.text.strip() for each in of("sql") if each.text.startswith("SELECT")]
+    statements = (BACKLOG, FAILURES, FRESHNESS, POLLUTION, AGING)
+    assert shown == [each.strip() for each in statements]
 
 
 @pytest.mark.parametrize("block", of("ini", "sh"), ids=str)

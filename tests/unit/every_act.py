@@ -261,4 +261,6 @@ SCENES: dict[str, Scene] = {
         lambda stage: stage.project.tokens.create("ci", "viewer", actor="stage"), {"name": "ci"}
     ),
     "store.rename": _renamed,
+    "sql.install": lambda stage: {},
+    "sql.remove": _after(lambda stage: stage.project.sql.install(actor="stage"), {}),
 }

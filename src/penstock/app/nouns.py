@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.app.service import Service
     from penstock.app.signals import Signals
     from penstock.app.sources import Sources
+    from penstock.app.sql import Sql
     from penstock.app.store import ProjectStore
     from penstock.app.tokens import Tokens
     from penstock.app.views.drains import DrainView
@@ -307,6 +308,13 @@ class Nouns(project.Project):
         from penstock.app.sources import Sources
 
         return Sources(self)
+
+    @cached_property
+    def sql(self) -> Sql:
+        """Views for SQL clients, and what they have asked for."""
+        from penstock.app.sql import Sql
+
+        return Sql(self)
 
     @cached_property
     def store(self) -> ProjectStore:

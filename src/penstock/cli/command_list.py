@@ -84,7 +84,7 @@ GROUPS = {
         "token": Command("token", "tokens for the web server"),
         "audit": Command("audit", "verify, export or anchor the sealed journal"),
         "config": Command("config", "check penstock.yaml, show the effective settings"),
-        "db": Command("db", "show, check, backup, restore, migrate, copy, rename, grants"),
+        "db": Command("db", "show, check, backup, restore, migrate, copy, rename, grants, sql"),
         "completion": Command("completion", "shell completion"),
         "help": Command("help", "this, or help on a command"),
     },

@@ -37,6 +37,7 @@ RUN_MOVES: dict[tuple[R, R], str] = {
     (R.QUEUED, R.PAUSED): "paused",
     (R.QUEUED, R.CANCELLED): "cancelled",
     (R.RUNNING, R.PAUSED): "paused",
+    (R.PAUSED, R.QUEUED): "resumed before its first job",
     (R.PAUSED, R.RUNNING): "resumed",
     (R.RUNNING, R.COMPLETED): "every job ended well",
     (R.RUNNING, R.PARTIAL): "some pages or candidates failed",

@@ -18,6 +18,8 @@ API = "api"
 DASHBOARD = "dashboard"
 TRIGGER = "trigger"
 MCP = "mcp"
+# A client of the SQL interface: what it asked for, the leader did.
+SQL = "sql"
 # What Penstock does by itself: a schedule that is due, and what else the leader does.
 SCHEDULE = "schedule"
 LEADER = "leader"

@@ -28,7 +28,7 @@ rendered from the data.
 | `actor` | who did it: an operator, a worker, `scheduler`, `upkeep`, `clock`, `hooks` or `penstock` |
 | `source`, `run`, `job`, `attempt` | what it is about; `null` where it is about none |
 | `worker` | the worker that it is about, or `null` |
-| `origin` | from where: `cli`, `python`, `api`, `dashboard`, `schedule`, `leader`; `null` for workers |
+| `origin` | `cli`, `python`, `api`, `dashboard`, `sql`, `schedule`, `leader`; `null` for workers |
 | `data` | an object with the fields that are listed below for its kind; empty fields are left out |
 | `detail` | the sentence, for a person; its words may change between versions: programs read `data` |
 

@@ -257,6 +257,25 @@ class RecordOverwritten(Event, frozen=True):
         return f"{self.records} of {self.collection} were last written by {self.written_by}"
 
 
+class RecordEdited(Event, frozen=True, omit_defaults=True):
+    """A person has changed `fields` of a record; `record` is its number, `version` the new version."""
+
+    kind: ClassVar[str] = "record.edited"
+    by: ClassVar[str] = OPERATOR
+
+    record: int
+    collection: str
+    version: int
+    fields: tuple[str, ...] = ()
+    reason: str = ""
+
+    def sentence(self) -> str:
+        told = (
+            f"{', '.join(self.fields)} of {self.collection} {self.record}, version {self.version}"
+        )
+        return with_reason(told, self.reason)
+
+
 class QualityZeroYield(Event, frozen=True):
     """A run yielded nothing, although earlier runs yielded something."""
 
@@ -312,6 +331,7 @@ EVENTS: tuple[type[Event], ...] = (
     RunUndone,
     RejectsRedriven,
     RecordOverwritten,
+    RecordEdited,
     QualityZeroYield,
     QualityAnomaly,
 )

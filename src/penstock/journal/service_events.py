@@ -261,6 +261,30 @@ def not_ended(run_id: int | None) -> str:
     return f"run {run_id} has not ended yet"
 
 
+class SqlInterface(Event, frozen=True, omit_defaults=True):
+    """`schema` is where the views of the SQL interface are."""
+
+    by: ClassVar[str] = OPERATOR
+
+    schema: str
+    reason: str = ""
+
+    def sentence(self) -> str:
+        return with_reason(self.schema, self.reason)
+
+
+class SqlInterfaceInstalled(SqlInterface, frozen=True, omit_defaults=True):
+    """The views of the SQL interface were made, or made again."""
+
+    kind: ClassVar[str] = "db.sql_installed"
+
+
+class SqlInterfaceRemoved(SqlInterface, frozen=True, omit_defaults=True):
+    """The views of the SQL interface were dropped."""
+
+    kind: ClassVar[str] = "db.sql_removed"
+
+
 EVENTS: tuple[type[Event], ...] = (
     ScheduleDefined,
     ScheduleRemoved,
@@ -281,4 +305,6 @@ EVENTS: tuple[type[Event], ...] = (
     DbCopied,
     DbRestored,
     DbRenamed,
+    SqlInterfaceInstalled,
+    SqlInterfaceRemoved,
 )

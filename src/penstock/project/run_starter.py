@@ -52,12 +52,13 @@ class Asked:
     """What a run is asked for beyond its kind.
 
     `params` go over the source's own, `pages` is how many pages are enough. `is_by_hand`: somebody tries it
-    at a terminal, so it does not count against the source if it fails.
+    at a terminal, so it does not count against the source if it fails. `priority` replaces the source's.
     """
 
     params: dict[str, Any] = field(default_factory=dict)
     pages: int | None = None
     is_by_hand: bool = False
+    priority: int | None = None
 
     def over(self, options: RunOptions) -> RunOptions:
         """The options of a run with all this."""
@@ -104,6 +105,12 @@ class RunStarter(Opened):
         """
         return self._start_run(name, kind, actor, reason, asked, joins_active=True)
 
+    def start_requested(
+        self, name: str, kind: str | None, key: str, actor: str, reason: str, asked: Asked
+    ) -> tuple[RunRow, bool]:
+        """As `start_or_join`; asked again under the same key it is the same run, also when that has ended."""
+        return self._start_run(name, kind, actor, reason, asked, joins_active=True, key=key)
+
     def prepare_run(
         self,
         name: str,
@@ -133,17 +140,19 @@ class RunStarter(Opened):
         is_draft: bool = False,
         joins_active: bool = False,
         prepared_as: str | None = None,
+        key: str | None = None,
     ) -> tuple[RunRow, bool]:
         source = self.source(name)
+        priority = source.priority if asked.priority is None else asked.priority
         kind = kind or source.usual_kind
         self.refuse_run(name, kind)
         graph = self.graph(source)
         run_id, is_new = self.connection.runs.start(
             self.source_ids[source.key],
             RunKind(kind),
-            graph.plan(source.priority, RunKind(kind)),
+            graph.plan(priority, RunKind(kind)),
             self._version(source, asked.params),
-            key=prepared_as or _new_key(),
+            key=prepared_as or key or _new_key(),
             actor=actor or default_actor(),
             reason=reason,
             options=asked.over(run_options(source)),

@@ -30,6 +30,7 @@ TEXTS = (
     ("deliveries_to_erase", "erase_deliveries", (True, False)),
     ("alerts_to_erase", "erase_alerts", (False, False, True, True)),
     ("answers_to_erase", "erase_answers", (True,)),
+    ("requests_to_erase", "erase_requests", (True, False, False)),
 )
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.store.hooks import Hooks
     from penstock.store.hosts import Hosts
     from penstock.store.idempotency import Idempotency
+    from penstock.store.inbox import Inbox
     from penstock.store.jobs import Jobs
     from penstock.store.journal import Journal
     from penstock.store.kpis import Kpis
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.store.pages import Pages
     from penstock.store.promises import Promises
     from penstock.store.quarantine import Quarantine
+    from penstock.store.record_edits import RecordEdits
     from penstock.store.record_exports import RecordExports
     from penstock.store.records import Records
     from penstock.store.rejects import Rejects
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from penstock.store.signals import Signals
     from penstock.store.snapshots import Kept, Snapshots
     from penstock.store.sources import Sources
+    from penstock.store.sql_interface import SqlInterface
     from penstock.store.tokens import Tokens
     from penstock.store.turn.turn import Turn
     from penstock.store.undos import Undos
@@ -71,8 +74,8 @@ if TYPE_CHECKING:
 NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries erasure
-    explanation files hooks hosts idempotency jobs journal kpis leaders logs metric_facts outlooks pages
-    promises quarantine record_exports records rejects replays rollups runbooks runs schedules
+    explanation files hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts outlooks pages
+    promises quarantine record_edits record_exports records rejects replays rollups runbooks runs schedules
     signals snapshots sources tokens undos upkeep workers
     """.split()
 )
@@ -105,6 +108,7 @@ class Store(ABC):
     hooks: Hooks
     hosts: Hosts
     idempotency: Idempotency
+    inbox: Inbox
     jobs: Jobs
     journal: Journal
     kpis: Kpis
@@ -115,6 +119,7 @@ class Store(ABC):
     pages: Pages
     promises: Promises
     quarantine: Quarantine
+    record_edits: RecordEdits
     record_exports: RecordExports
     records: Records
     rejects: Rejects
@@ -167,6 +172,11 @@ class Store(ABC):
         from penstock.store.turn.turn import take_turn
 
         return take_turn(self._db, self._memory, worker, ends, capacity, limits, kept)
+
+    @abstractmethod
+    def sql_interface(self) -> SqlInterface:
+        """The views that SQL clients use, to make, drop or check."""
+        ...
 
     def acts_from(self, origin: str | None) -> None:
         """From where what is written through this connection comes, for the journal; None for a worker."""

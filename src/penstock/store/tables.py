@@ -45,6 +45,7 @@ class Table:
             "runbook_execution",
             "idempotency_key",
             "token",
+            "inbox",
         )
 
 
@@ -77,7 +78,7 @@ TABLES = (
         throttled options of_run_id end_reason candidates_accepted candidates_rejected
         candidates_duplicate candidates_passed candidates_dropped pages_unchanged disallowed requests
         bytes seconds:real money:real is_accounted:flag pages_added candidates_added queued_at:real
-        is_emptied:flag pages_missing for_drains:flag""",
+        is_emptied:flag pages_missing for_drains:flag reopened""",
     ),
     _table(
         "run_stage",
@@ -251,5 +252,17 @@ TABLES = (
     _table("measured", "id", "run_id at:real amounts"),
     _table("open_attempt", "job_id attempt", "at:real"),
     _table("released_attempt", "job_id attempt", "at:real"),
+    _table(
+        "sql_source",
+        "source_id",
+        "job_type site_url organization_id organization_name domain is_private:flag",
+    ),
+    _table("sql_access", "role organization_id", ""),
+    _table(
+        "inbox",
+        "id",
+        """verb state source_id run_id key params at:real due_at:real actor reason ended_at:real
+        error""",
+    ),
     _table("rollup_position", "id", "version line holes memory at:real"),
 )

@@ -81,6 +81,7 @@ class Upkeep(Noun):
             ("drop_tokens", keep.events_s),
             ("drop_idle_breakers", IDLE_BREAKER_S),
             ("drop_idempotency_keys", KEPT_S),
+            ("drop_requests", keep.events_s),
         ):
             if seconds is not None:
                 with self._db.writing():

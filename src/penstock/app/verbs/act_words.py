@@ -242,6 +242,17 @@ WORDS: dict[str, ActWords] = {
         "The database takes over the project's name of penstock.yaml.",
         "penstock db rename --yes",
     ),
+    "sql.install": ActWords(
+        "Make the views for SQL",
+        "Views that programs read, and update to have something done, are made or made again.",
+        "penstock db sql install",
+    ),
+    "sql.remove": ActWords(
+        "Drop the views for SQL",
+        "Programs that use the views fail from now on.",
+        "penstock db sql remove --yes",
+        is_grave=True,
+    ),
     "runbooks.do": ActWords(
         "Do the step",
         "The step is done on live data, and the journal says so.",

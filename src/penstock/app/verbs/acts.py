@@ -209,5 +209,7 @@ ACTS: dict[str, Act] = {
         _act("tokens.revoke", ADMIN, "/tokens/{name}/revoke"),
         _act("store.migrate", ADMIN, "/store/migrate"),
         _act("store.rename", ADMIN, "/store/rename"),
+        _act("sql.install", ADMIN, "/sql/install", "schema", "sql.remove"),
+        _act("sql.remove", ADMIN, "/sql/remove", undo="sql.install"),
     )
 }

@@ -179,6 +179,8 @@ READS: dict[str, Read] = {
         _read("store.view", "/store"),
         _read("store.plan", "/store/plan"),
         _read("store.check", "/store/check", "reads_pages", role=ADMIN, is_long=True),
+        _read("sql.list", "/sql/requests", PAGED),
+        _read("sql.check", "/sql", role=OPERATOR),
         _read("store.grants", "/store/grants", "role", role=ADMIN),
     )
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.cli import exits
-from penstock.cli.commands import db_copy, db_grants, db_migrate, db_rename
+from penstock.cli.commands import db_copy, db_grants, db_migrate, db_rename, db_sql
 from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
@@ -73,6 +73,7 @@ def register(commands: Commands) -> None:
     db_copy.register(verbs)
     db_rename.register(verbs)
     db_grants.register(verbs)
+    db_sql.register(verbs)
 
 
 def show(args: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from penstock.engine.leader.files import Files
 from penstock.engine.leader.hooks import HookChore
 from penstock.engine.leader.leadership import Leadership
 from penstock.engine.leader.repairs import Repairs
+from penstock.engine.leader.requests import RequestChore
 from penstock.engine.leader.rollups import RollupChore
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.engine.leader.signals import SignalChore
@@ -74,6 +75,7 @@ class LeaderLoop:
         self._repairs = Repairs(project, store)
         self._signals = SignalChore(project, store, [self._repairs.receive])
         self._files = Files(project, store)
+        self._requests = RequestChore(project, store)
         self._hooks = HookChore(project, store)
         self._rollups = RollupChore(store, project.clock)
         self._alerts = AlertChore(project, store)
@@ -111,6 +113,7 @@ class LeaderLoop:
             self._store.acts_from(SCHEDULE)
             next_at = self._scheduler.tick(leads.is_trusted)
             self._store.acts_from(LEADER)
+            self._requests.look(leads.is_trusted)
             self._files.look(leads.is_trusted)
             self._signals.look(leads.is_trusted)
             if leads.is_trusted():
@@ -153,6 +156,7 @@ class LeaderLoop:
             self._scheduler.plan()
             self._signals.plan()
             self._files.plan()
+            self._requests.plan()
 
     def close(self) -> None:
         """Let another lead at once, if this one did."""

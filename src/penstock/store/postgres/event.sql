@@ -118,6 +118,13 @@ FROM (
       AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
     ORDER BY id DESC LIMIT %(limit)s
   )
+  UNION ALL
+  (
+    SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+    WHERE origin = 'sql'
+      AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
+    ORDER BY id DESC LIMIT %(limit)s
+  )
   ORDER BY id DESC LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;

@@ -75,7 +75,8 @@ WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state = 'queued'
 RETURNING id, source_id;
 
 -- name: reopen_run_if_ended_badly
-UPDATE penstock.run SET state = 'running', queued_at = %(now)s, finished_at = NULL, end_reason = '', is_emptied = false
+UPDATE penstock.run SET state = 'running', queued_at = %(now)s, finished_at = NULL, end_reason = '', is_emptied = false,
+  reopened = reopened + 1
 WHERE id = %(id)s AND state IN ('partial', 'failed')
 RETURNING source_id;
 

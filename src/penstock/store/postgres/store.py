@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.clock import Clock
 from penstock.errors import Refused, Remedy, StoreLocked
@@ -18,6 +19,9 @@ from penstock.store.snapshots import Kept
 from penstock.store.store import Store
 from penstock.store.turn.turn import Turn, take_turn
 from penstock.store.upkeep import Keep, Upkeep
+
+if TYPE_CHECKING:
+    from penstock.store.sql_interface import SqlInterface
 
 # For so long after a lock was waited for in vain, it is looked which runs somebody has locked.
 WARY_S = 30.0
@@ -135,6 +139,12 @@ class PostgresStore(Store):
     def tidy(self) -> None:
         """Put what was tallied of runs that have ended into their counters."""
         self._db.fold_ended_runs(FOLD_RUNS)
+
+    def sql_interface(self) -> SqlInterface:
+        from penstock.store.postgres.sql_interface import PostgresInterface
+        from penstock.store.sql_interface import SqlInterface
+
+        return SqlInterface(self._db, PostgresInterface(self._db))
 
     def refuse_if_replaced(self) -> None:
         """A server has its database where it says."""

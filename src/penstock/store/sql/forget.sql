@@ -90,6 +90,13 @@ SELECT id, answer FROM penstock.idempotency_key WHERE replace(answer, :spelling,
 -- name: erase_answers
 UPDATE penstock.idempotency_key SET answer = :first WHERE id = :id;
 
+-- name: requests_to_erase
+SELECT id, params, reason, error FROM penstock.inbox
+WHERE replace(params || reason || error, :spelling, '') <> params || reason || error;
+
+-- name: erase_requests
+UPDATE penstock.inbox SET params = :first, reason = :second, error = :third WHERE id = :id;
+
 -- name: forget_record
 DELETE FROM penstock.record WHERE id = :id;
 

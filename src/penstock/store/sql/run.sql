@@ -12,12 +12,15 @@ WHERE id = :id AND state IN ('queued', 'running', 'paused');
 UPDATE penstock.run SET for_drains = NOT for_drains WHERE id = :id AND for_drains RETURNING source_id;
 
 -- name: pause_run_if_active
-UPDATE penstock.run SET state = 'paused', started_at = coalesce(started_at, :now)
+-- One that has not begun keeps that it has not: resuming brings back exactly what was.
+UPDATE penstock.run SET state = 'paused'
 WHERE id = :id AND state IN ('queued', 'running')
 RETURNING source_id;
 
 -- name: resume_run_if_paused
-UPDATE penstock.run SET state = 'running' WHERE id = :id AND state = 'paused' RETURNING source_id;
+UPDATE penstock.run SET state = CASE WHEN started_at IS NULL THEN 'queued' ELSE 'running' END
+WHERE id = :id AND state = 'paused'
+RETURNING source_id;
 
 -- name: cancel_run_if_active
 UPDATE penstock.run SET state = 'cancelled', finished_at = :now

@@ -119,6 +119,12 @@ FROM (
         AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
       ORDER BY id DESC LIMIT :limit
     )
+    UNION ALL
+    SELECT * FROM (
+      SELECT * FROM event INDEXED BY event_of_sql WHERE origin = 'sql'
+        AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
+      ORDER BY id DESC LIMIT :limit
+    )
     ORDER BY id DESC LIMIT :limit
   ) ORDER BY id
 ) AS e

@@ -76,7 +76,8 @@ WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'queued'
 RETURNING id, source_id;
 
 -- name: reopen_run_if_ended_badly
-UPDATE run SET state = 'running', queued_at = :now, finished_at = NULL, end_reason = '', is_emptied = 0
+UPDATE run SET state = 'running', queued_at = :now, finished_at = NULL, end_reason = '', is_emptied = 0,
+  reopened = reopened + 1
 WHERE id = :id AND state IN ('partial', 'failed')
 RETURNING source_id;
 

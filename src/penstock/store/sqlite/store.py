@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -14,6 +15,9 @@ from penstock.store.sqlite.backup import backup
 from penstock.store.sqlite.database import SqliteDatabase, translated
 from penstock.store.sqlite.filesystem import Reserve
 from penstock.store.store import Store
+
+if TYPE_CHECKING:
+    from penstock.store.sql_interface import SqlInterface
 
 
 class SqliteStore(Store):
@@ -65,6 +69,12 @@ class SqliteStore(Store):
         """Give the space of the write-ahead log back; does nothing while a reader is in the way."""
         with translated(self._db.path):
             self._db.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def sql_interface(self) -> SqlInterface:
+        from penstock.store.sql_interface import SqlInterface
+        from penstock.store.sqlite.sql_interface import SqliteInterface
+
+        return SqlInterface(self._db, SqliteInterface(self._db))
 
     def refuse_if_replaced(self) -> None:
         self._db.refuse_if_replaced()
