@@ -21,6 +21,7 @@ FRONT_ENDS = ("cli", "web")
 # Files, pages and messages that are made for a shell or about it: a message of an alert has no buttons, and
 # the dashboard shows the command of each act beside its button.
 ABOUT_THE_SHELL = (
+    "app/doctor",
     "app/verbs/act_words.py",
     "engine/alerting",
     "exporters",

@@ -83,6 +83,7 @@ GROUPS = {
         "cancel": Command("cancel", "cancel a run or a job for good"),
         "token": Command("token", "tokens for the web server"),
         "audit": Command("audit", "verify, export or anchor the sealed journal"),
+        "doctor": Command("doctor", "check this machine and installation"),
         "config": Command("config", "check penstock.yaml, show the effective settings"),
         "db": Command("db", "show, check, backup, restore, migrate, copy, rename, grants, sql"),
         "completion": Command("completion", "shell completion"),

@@ -22,7 +22,7 @@ MEANINGS = {
     BUG: "something unexpected: a bug, or the machine (no permission, no memory)",
     USAGE: "the command, the configuration or a pipeline is wrong; nothing was started",
     PARTIAL: "a run ended partial: some of its pages are in quarantine; or an export left something out",
-    FAILED: "a run failed or was cancelled; or a route did not accept a test",
+    FAILED: "a run failed or was cancelled; a route did not accept a test; or `doctor` found a problem",
     STORE: "the database can't be opened, read or written, or `db check` found problems",
     ALREADY_RUNNING: "another Penstock works on this project",
     REFUSED: "possible, but not in the present state, or not without `--yes`",

@@ -107,6 +107,10 @@ class Schema(Protocol):
         """How large the database is, with its indexes."""
         ...
 
+    def problems(self) -> list[str]:
+        """What the database itself knows to be wrong with it."""
+        ...
+
     def close(self) -> None: ...
 
 

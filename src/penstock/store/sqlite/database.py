@@ -64,6 +64,11 @@ DAMAGE = (
 )
 
 
+def sqlite_version() -> tuple[str, int]:
+    """The version of SQLite that is used, as people and as SQLite write it."""
+    return apsw.sqlite_lib_version(), apsw.SQLITE_VERSION_NUMBER
+
+
 class SqliteDatabase:
     """Named queries over one apsw connection, for one thread of one process."""
 
