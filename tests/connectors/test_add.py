@@ -176,7 +176,7 @@ def test_a_place_that_cannot_be_read_is_not_added(tmp_path: Path) -> None:
     assert (tmp_path / "penstock.yaml").read_text() == "project: p\n"
 
 
-@pytest.mark.parametrize("name", ["files", "feed", "obsidian", "api", "dump", "headless", "imap"])
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_demo_data_is_read_offline_from_an_empty_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -236,6 +236,15 @@ def test_sources_are_added_to_whatever_is_there(text: str) -> None:
     made = with_source(text, "new", {"connector": "files", "folder": "./x"})
     assert "\n  new:" in f"\n{made}" or "new: {" in made
     assert all(line in made.splitlines() for line in text.splitlines())
+
+
+def test_a_source_comes_after_the_comments_of_the_one_before_it() -> None:
+    above = (
+        "sources:\n  one:\n    pipeline: a:b  # x\n    # limits: {rate: 1/s}\n\n    # retry: fast\n"
+    )
+    below = "\n  # another\n  # two: {}\n# the end\n"
+    made = with_source(above + below, "new", {"connector": "files"})
+    assert made == f"{above}  new: {{connector: files}}\n{below}"
 
 
 def test_a_flow_mapping_is_left_to_its_owner() -> None:

@@ -105,6 +105,8 @@ def test_only_a_connector_that_says_so_bounds_how_much_is_read(written: Written)
 def test_the_command_lists_and_shows_every_connector(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["connectors", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
+    assert main(["connectors", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == listed
     assert [each["name"] for each in listed] == list(BUILT_IN)
     assert all(set(each) == {"name", "summary", "extra", "installed"} for each in listed)
     for name in BUILT_IN:

@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from penstock.connectors.web.links import Reach, canonical, trap_of
+from penstock.errors import ConfigError
 from penstock.testing import RawResponse, Request, answer
 from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 
@@ -137,6 +138,64 @@ def test_links_are_followed_within_depth_scope_and_patterns(tmp_path: Path) -> N
         "/a/two",
         "/a/deep",
     }
+
+
+class FolderPlace(Place):
+    """A site that is a folder, beginning with a page that leads to all others."""
+
+    connector = "web"
+
+    def keys(self) -> dict[str, Any]:
+        return {"url": "./site/index.html"}
+
+    def put(self, name: str, text: str) -> bool:
+        (self.folder / "site").mkdir(exist_ok=True)
+        (self.folder / "site" / name).write_text(text)
+        return True
+
+    def remove(self, name: str) -> None:
+        (self.folder / "site" / name).unlink()
+
+    def key(self, name: str) -> str:
+        return name
+
+    def lock(self) -> bool:
+        return False
+
+
+def test_a_folder_is_read_as_a_site_and_nothing_beside_it(tmp_path: Path) -> None:
+    place = FolderPlace(tmp_path)
+    (tmp_path / "secret.html").write_text("<main>SECRET</main>")
+    links = ("a b.html", "more/", "none.html", "../secret.html", "%2e%2e/secret.html", "link.html")
+    place.put("index.html", "".join(f'<a href="{link}">x</a>' for link in links))
+    place.put("a b.html", "<title>A</title><main>first</main>")
+    (tmp_path / "site" / "link.html").symlink_to(tmp_path / "secret.html")
+    (tmp_path / "site" / "more").mkdir()
+    (tmp_path / "site" / "more" / "index.html").write_text("<title>More</title>")
+    trial = Trial(tmp_path, place)
+    run = trial.run()
+    assert sorted(trial.documents()) == ["a b.html", "index.html", "more/"]
+    assert "SECRET" not in str(trial.records())
+    assert run.state == "completed"
+
+    place.put("a b.html", "<title>A</title><main>second</main>")
+    trial.run()
+    assert trial.documents()["a b.html"]["text"] == "second"
+    (tmp_path / "site").rename(tmp_path / "away")
+    assert trial.run().state != "completed"
+    assert len(trial.documents()) == 3
+    (tmp_path / "away").rename(tmp_path / "site")
+    place.remove("a b.html")
+    trial.run()
+    assert sorted(trial.documents()) == ["index.html", "more/"]
+
+
+@pytest.mark.parametrize("url", ["shop.example", "ftp://shop.example/", "site/page.txt"])
+def test_what_is_neither_an_address_nor_a_page_is_refused(tmp_path: Path, url: str) -> None:
+    place = FolderPlace(tmp_path)
+    place.keys = lambda: {"url": url}  # type: ignore[method-assign]
+    with pytest.raises(ConfigError, match=r"or a file such as \./site/index\.html"):
+        Trial(tmp_path, place).run()
 
 
 def test_a_later_run_finds_what_is_new_behind_pages_that_did_not_change(tmp_path: Path) -> None:

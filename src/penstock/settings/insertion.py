@@ -29,7 +29,8 @@ def with_source(text: str, name: str, keys: dict[str, Any]) -> str:
     if isinstance(sources, yaml.ScalarNode) and not sources.value:
         at, indent = key.end_mark.line + 1, 2
     elif isinstance(sources, yaml.MappingNode) and sources.value and not sources.flow_style:
-        at, indent = _last_line(sources) + 1, sources.value[0][0].start_mark.column
+        indent = sources.value[0][0].start_mark.column
+        at = _after_comments(lines, _last_line(sources) + 1, indent)
     else:
         raise _by_hand(name, keys)
     return "\n".join([*lines[:at], *_lines(name, keys, indent), *lines[at:]]) + "\n"
@@ -56,6 +57,17 @@ def _last_line(node: yaml.Node) -> int:
         node = last[1] if isinstance(last, tuple) else last
     mark = node.end_mark
     return int(mark.line if mark.column or mark.line == node.start_mark.line else mark.line - 1)
+
+
+def _after_comments(lines: list[str], at: int, indent: int) -> int:
+    """Past the comments of the last source: those that are indented deeper than its name."""
+    last = at
+    for number, line in enumerate(lines[at:], at + 1):
+        text = line.lstrip()
+        if text and (not text.startswith("#") or len(line) - len(text) <= indent):
+            break
+        last = number if text else last
+    return last
 
 
 def _lines(name: str, keys: dict[str, Any], indent: int) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,7 @@ os.environ |= {
 
 
 @pytest.fixture(scope="session", autouse=True)
-def prefect_server() -> Iterator[str]:
+def prefect_server() -> str:
     with (HOME / "server.log").open("w") as out:
         process = subprocess.Popen(
             [
@@ -45,16 +45,20 @@ def prefect_server() -> Iterator[str]:
             stderr=out,
             text=True,
         )
+    # Later than with the session: while this process ends, threads of Prefect send the server what is left
+    # of their events, and without a server they try again for minutes.
+    atexit.register(_stop, process)
+    until(_answers, "the server of Prefect answers", within_s=240, process=process)
+    return URL
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.terminate()
     try:
-        until(_answers, "the server of Prefect answers", within_s=240, process=process)
-        yield URL
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _answers() -> bool:

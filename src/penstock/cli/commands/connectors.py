@@ -18,6 +18,7 @@ A connector reads one kind of place without code of yours: `connector: files` in
 own. Some come with Penstock, others are added by installed packages."""
 EXAMPLES = """\
   penstock connectors
+  penstock connectors --json
   penstock connectors show files
   penstock connectors new wiki"""
 LIST = "List every connector, with the extra that it needs and whether that is installed."
@@ -29,7 +30,8 @@ which Penstock finds it once it is installed."""
 
 def register(commands: Commands) -> None:
     parser = add_command(commands, "connectors", ABOUT, EXAMPLES)
-    parser.set_defaults(run=show_all, json=False)
+    add_json(parser)
+    parser.set_defaults(run=show_all)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     listing = add_verb(verbs, "list", "every connector", LIST, "  penstock connectors list --json")
     add_json(listing)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import msgspec
 
 from penstock.connectors.contract import Item, Sample
 from penstock.connectors.formats.kinds import parse
-from penstock.connectors.headless.keys import HeadlessKeys, is_address
+from penstock.connectors.headless.keys import HeadlessKeys
 from penstock.connectors.web.connector import PAGES, Web
 
 if TYPE_CHECKING:
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 200_000
 FEW_LETTERS = 100
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
 
 
 class Headless(Web):
@@ -40,16 +36,8 @@ class Headless(Web):
     concurrency = 2
     settings: HeadlessKeys
 
-    @property
-    def start(self) -> str:
-        url = self.settings.url
-        if not url or is_address(url):
-            return url or ""
-        return self._site + quote(Path(url).name)
-
     async def bring(self, ctx: Context, item: Item) -> Response:
         keys = self.settings
-        is_in_folder = item.address.startswith(self._site)
         return await ctx.render(
             item.address,
             missing="fail",
@@ -62,22 +50,8 @@ class Headless(Web):
             memory=keys.memory,
             pages_per_browser=keys.pages_per_browser,
             browser=keys.browser,
-            folder=str(self._folder) if is_in_folder else "",
+            folder=str(self.folder) if self.is_in_folder(item) else "",
         )
-
-    def key_of(self, address: str) -> str:
-        return address.removeprefix(self._site)
-
-    @property
-    def _site(self) -> str:
-        """What the addresses of a folder's pages begin with: a host that no network has."""
-        source = self.place.source
-        digest = hashlib.sha256(source.encode()).hexdigest()[:16]
-        return f"http://{source if _LABEL.fullmatch(source) else digest}.invalid/"
-
-    @property
-    def _folder(self) -> Path:
-        return (self.place.root / Path(self.settings.url or ".").expanduser()).parent
 
     @classmethod
     async def recognise(cls, target: Target) -> Recognised | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Annotated, get_args
 
-from penstock.connectors.web.connector import WebKeys, read_url
+from penstock.connectors.web.connector import WebKeys
+from penstock.connectors.web.folder import read_page
 from penstock.errors import ConfigError
 from penstock.http.browser.options import IDLE, LOAD, SELECTOR, Blocked, Screenshot
 from penstock.settings.declaration import Reads, Schema, TextForm, Usual, about, between, no_more
@@ -14,16 +15,6 @@ from penstock.settings.kinds import Duration, Ref, Size, read_names
 from penstock.settings.section import Section, describe, read_choice, read_text
 
 _VIEWPORT = re.compile(r"([0-9]{2,4})x([0-9]{2,4})")
-
-
-def is_address(url: str) -> bool:
-    return url.lower().startswith(("http://", "https://"))
-
-
-def _read_page(entry: Entry, path: str) -> str:
-    """An address, or the path of a file."""
-    text = read_text(entry, path)
-    return read_url(entry, path) if "://" in text else text
 
 
 def _read_wait(entry: Entry, path: str) -> str:
@@ -77,10 +68,10 @@ class HeadlessKeys(WebKeys, frozen=True, kw_only=True):
 
     url: Annotated[
         str | None,
-        Reads(_read_page, lambda _: {"type": "string", "minLength": 1}),
+        Reads(read_page, lambda _: {"type": "string", "minLength": 1}),
         about(
-            "a page to begin with; its links are followed. It may be a file, relative to penstock.yaml: "
-            "its folder is the site then, and pages have no network"
+            "a page to begin with; its links are followed. It may be a file, relative to penstock.yaml, "
+            "such as ./site/index.html: its folder is the site then, and pages have no network"
         ),
         Usual("none"),
     ] = None

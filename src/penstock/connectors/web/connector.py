@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from penstock.connectors.contract import Connector, Document, Gone, Item
+from penstock.connectors.contract import Connector, Document, Gone, Item, Sample
 from penstock.connectors.files.connector import read_patterns
 from penstock.connectors.formats.kinds import kind_of, parse
 from penstock.connectors.target import Recognised
+from penstock.connectors.web.folder import DEMO, is_address, page_in, read_page, read_url
 from penstock.connectors.web.links import Reach, Scope, canonical, trap_of
 from penstock.http.failures import FetchError
 from penstock.http.sitemap import Strangers, sitemap_urls
@@ -20,7 +23,7 @@ from penstock.settings.connector import ConnectorKeys
 from penstock.settings.declaration import Reads, Usual, about, between
 from penstock.settings.document import Entry
 from penstock.settings.kinds import read_names, texts_schema
-from penstock.settings.section import Section, read_text
+from penstock.settings.section import Section
 
 if TYPE_CHECKING:
     from penstock.connectors.target import Target
@@ -31,14 +34,8 @@ if TYPE_CHECKING:
 GONE = (404, 410)
 PAGES = ("text/html", "application/xhtml+xml", "text/plain", "")
 _DEPTH = "depth:"
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
 _SITEMAP = re.compile(rb"<(\w{1,20}:)?(urlset|sitemapindex)[\s>]")
-
-
-def read_url(entry: Entry, path: str) -> str:
-    url = read_text(entry, path)
-    if not url.lower().startswith(("http://", "https://")):
-        raise entry.error(path, "must be an address such as https://example.com/")
-    return url
 
 
 def _read_urls(entry: Entry, path: str) -> tuple[str, ...]:
@@ -51,8 +48,11 @@ class WebKeys(ConnectorKeys, frozen=True, kw_only=True):
 
     url: Annotated[
         str | None,
-        Reads(read_url, lambda _: {"type": "string", "minLength": 1}),
-        about("a page to begin with; its links are followed"),
+        Reads(read_page, lambda _: {"type": "string", "minLength": 1}),
+        about(
+            "a page to begin with; its links are followed. It may be a file, relative to penstock.yaml, "
+            "such as ./site/index.html: its folder is the site then"
+        ),
         Usual("none"),
     ] = None
     sitemap: Annotated[
@@ -122,11 +122,33 @@ class Web(Connector[WebKeys]):
     @property
     def start(self) -> str:
         """The address of the page to begin with; empty if there is none."""
-        return self.settings.url or ""
+        url = self.settings.url
+        if not url or is_address(url):
+            return url or ""
+        return self._site + quote(Path(url).name)
 
     async def bring(self, ctx: Context, item: Item) -> Response:
         """The page of an item."""
+        if self.is_in_folder(item):
+            return await page_in(self.folder, ctx, item.address)
         return await ctx.fetch(item.address, missing="fail")
+
+    def is_in_folder(self, item: Item) -> bool:
+        return item.address.startswith(self._site)
+
+    def key_of(self, address: str) -> str:
+        return address.removeprefix(self._site)
+
+    @property
+    def _site(self) -> str:
+        """What the addresses of a folder's pages begin with: a host that no network has."""
+        source = self.place.source
+        digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+        return f"http://{source if _LABEL.fullmatch(source) else digest}.invalid/"
+
+    @property
+    def folder(self) -> Path:
+        return (self.place.root / Path(self.settings.url or ".").expanduser()).parent
 
     async def _listed(self, ctx: Context, sitemap: str) -> AsyncIterator[Item]:
         """The pages of the sitemap that are meant."""
@@ -234,6 +256,13 @@ class Web(Connector[WebKeys]):
     @classmethod
     def example(cls) -> dict[str, Any]:
         return {"sitemap": "https://example.com/sitemap.xml"}
+
+    @classmethod
+    def sample(cls, folder: Path) -> Sample:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in DEMO.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return Sample("demo-web", {"url": f"./{folder.name}/index.html"})
 
 
 def _is_sitemap(response: Response) -> bool:
