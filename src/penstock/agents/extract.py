@@ -80,11 +80,14 @@ def _images(page: Page, schema: SiteSchema, about: FieldSchema) -> list[str]:
         return images_of(page, selectors)
     found: dict[str, None] = {}
     for selector in about.selectors:
-        found.update(dict.fromkeys(urljoin(page.base, each) for each in _said(page, selector)))
+        found.update(
+            dict.fromkeys(urljoin(page.base, each) for each in images_said(page, selector))
+        )
     return list(found)
 
 
-def _said(page: Page, selector: str) -> list[str]:
+def images_said(page: Page, selector: str) -> list[str]:
+    """The addresses of images that structured data names, as it says them."""
     prefix, _, rest = selector.partition(":")
     if prefix == "meta":
         return [str(each) for each in raw_values(page, selector)]
