@@ -68,6 +68,17 @@ class Proposal(msgspec.Struct, frozen=True):
     change: dict[str, Any] = {}
 
 
+class Validation(msgspec.Struct, frozen=True):
+    """What the validator found on pages that nothing was learned from; `fields`: on which share of them."""
+
+    at: str
+    version: int
+    score: float
+    pages: int
+    fields: dict[str, float] = {}
+    problems: tuple[str, ...] = ()
+
+
 class SiteSchema(msgspec.Struct, frozen=True):
     """All that is known of how a site is built. What is not known is null."""
 
@@ -87,6 +98,11 @@ class SiteSchema(msgspec.Struct, frozen=True):
     extraction_confidence: float | None = None
     cataloged_by: Literal["system", "manual", "ai"] = "system"
     version: int = 1
+    validation: Validation | None = None
+    # Pages of items that nothing was learned from.
+    held_out: tuple[str, ...] = ()
+    # Why the mapper learned it.
+    learned_for: str | None = None
 
     @property
     def open_proposals(self) -> tuple[Proposal, ...]:

@@ -62,6 +62,13 @@ def connected(name: str, own: Pipeline | None) -> Pipeline:
     """The pipeline of a connector, with the user's own steps in place of `save`."""
     connector: type[Connector[Any]] = find_connector(name)
     connector.require()
+    if own is not None and own.reads:
+        if name not in own.reads:
+            raise PipelineError(
+                f"pipeline {own.name!r} reads by the connector {' or '.join(own.reads)}, not by {name}",
+                f"connector: {own.reads[0]}",
+            )
+        return own
     made = pipeline_of(connector, saves=own is None)
     return made if own is None else joined(made, own)
 
@@ -88,14 +95,8 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
 
     @pipeline.step(unit="run")
     async def discover(ctx: Context) -> AsyncIterator[dict[str, Any]]:
-        made = connector_of(connector.name, ctx.source)
-        cursors = await ctx.in_progress.services.cursors(ctx.in_progress.job)
-        listing = Listing(ctx, made)
-        async for found in made.discover(ctx, cursors):
-            async for item in listing.take(found):
-                yield _handed_on(item, made)
-        async for item in listing.rest():
-            yield _handed_on(item, made)
+        async for found in listed(ctx, connector_of(connector.name, ctx.source)):
+            yield found
 
     # It has a key, so that it is a job of its own, and its errors are those of one item.
     about: dict[str, Any] = (
@@ -110,26 +111,8 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
         **about,
     )
     async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[dict[str, Any]]:
-        made = connector_of(connector.name, ctx.source)
-        wanted = made.windowed(ctx.window) if made.takes_windows else msgspec.convert(item, Item)
-        if wanted.is_deleted:
-            await made.deleted(ctx, wanted)
-            yield _tombstone(ctx, wanted)
-            return
-        try:
-            async for found in made.read(ctx, wanted):
-                if isinstance(found, Item):
-                    _follow(ctx, found)
-                elif isinstance(found, Checkpoint):
-                    ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
-                elif isinstance(found, Tombstone):
-                    yield {"key": found.key, "deleted": True}
-                else:
-                    yield _shaped(found, wanted)
-        except Gone as gone:
-            made_of_it = await _gone(ctx, wanted, gone)
-            await made.deleted(ctx, wanted)
-            yield made_of_it
+        async for found in documents(ctx, connector_of(connector.name, ctx.source), item):
+            yield found
 
     if saves:
 
@@ -147,6 +130,42 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
 
     pipeline.version = f"{connector.name} {connector.version}"
     return pipeline
+
+
+async def listed(ctx: Context, made: Connector[Any]) -> AsyncIterator[dict[str, Any]]:
+    """What a connector finds that is to be read, as items of jobs."""
+    cursors = await ctx.in_progress.services.cursors(ctx.in_progress.job)
+    listing = Listing(ctx, made)
+    async for found in made.discover(ctx, cursors):
+        async for item in listing.take(found):
+            yield _handed_on(item, made)
+    async for item in listing.rest():
+        yield _handed_on(item, made)
+
+
+async def documents(
+    ctx: Context, made: Connector[Any], item: dict[str, Any]
+) -> AsyncIterator[dict[str, Any]]:
+    """What is read of an item; further items are followed, and what is gone becomes a tombstone."""
+    wanted = made.windowed(ctx.window) if made.takes_windows else msgspec.convert(item, Item)
+    if wanted.is_deleted:
+        await made.deleted(ctx, wanted)
+        yield _tombstone(ctx, wanted)
+        return
+    try:
+        async for found in made.read(ctx, wanted):
+            if isinstance(found, Item):
+                _follow(ctx, found)
+            elif isinstance(found, Checkpoint):
+                ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
+            elif isinstance(found, Tombstone):
+                yield {"key": found.key, "deleted": True}
+            else:
+                yield _shaped(found, wanted)
+    except Gone as gone:
+        made_of_it = await _gone(ctx, wanted, gone)
+        await made.deleted(ctx, wanted)
+        yield made_of_it
 
 
 def _add_stream(pipeline: Pipeline, connector: type[Connector[Any]], saves: bool) -> None:

@@ -28,6 +28,11 @@ Choice: TypeAlias = str | dict[str, Any]
 def load_graph(pipeline: str, root: Path, where: str, profile: Choice = "") -> Graph:
     """Import `module:name` from a project's folder, and check it."""
     found = load_pipeline(pipeline, root, where, profile)
+    if found.reads:
+        raise ConfigError(
+            f"{where}: pipeline {found.name!r} reads by a connector, and the source has none",
+            f"add connector: {found.reads[0]}, and where it begins",
+        )
     try:
         return found.compile()
     except PipelineError as error:

@@ -34,6 +34,8 @@ class Pipeline:
         self.name = name
         # Instead of the text of Penstock's own steps: a version that is theirs.
         self.version = ""
+        # Connectors by which its own steps read: those take the place of the connector's steps.
+        self.reads: tuple[str, ...] = ()
         self._declared: list[Declaration] = []
         self._retry = retry
         self._errors = errors

@@ -89,6 +89,9 @@ class WebKeys(ConnectorKeys, frozen=True, kw_only=True):
         about("paths of pages that are left out, in the same syntax"),
         Usual("none"),
     ] = ()
+    html: Annotated[
+        bool, about("hand the page itself to the steps of a pipeline, too, as `html` in `meta`")
+    ] = False
 
     @classmethod
     def refuse(cls, at: Section) -> None:
@@ -185,10 +188,12 @@ class Web(Connector[WebKeys]):
         meta = dict(parsed.meta)
         if response.url != item.address:
             meta["url"] = response.url
+        if self.settings.html and parsed.kind == "html":
+            meta["html"] = response.text
         depth = item.about.get("depth")
         if self.start and depth is not None and depth < self.settings.depth:
             traps: Counter[str] = Counter()
-            for link in self._followed(ctx, parsed.links, traps):
+            for link in self.followed(ctx, parsed.links, traps):
                 yield self._linked(link, depth + 1)
             if traps:
                 meta["links_left_out"] = dict(traps)
@@ -203,7 +208,7 @@ class Web(Connector[WebKeys]):
             fingerprint=response.content_hash,
         )
 
-    def _followed(self, ctx: Context, links: list[str], traps: Counter[str]) -> list[str]:
+    def followed(self, ctx: Context, links: list[str], traps: Counter[str]) -> list[str]:
         """Of the links of a page: those that are followed, in one spelling; the rest is counted by why."""
         reach = Reach(self.start, self.settings.scope, self.settings.include, self.settings.exclude)
         year = datetime.fromtimestamp(ctx.now(), UTC).year

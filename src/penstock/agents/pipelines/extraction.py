@@ -1,0 +1,76 @@
+"""The extraction: records by a trusted schema."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from penstock.agents.extract import Extracted, extract
+from penstock.agents.pipelines.mapper import mapper
+from penstock.agents.site import READS, Site, record
+from penstock.agents.trust import TrustParams, require_trusted
+from penstock.connectors.graphs import documents, listed
+from penstock.jobs.failures import BadData
+from penstock.pipeline.context import Context
+from penstock.pipeline.pipeline import Pipeline
+
+# Beside the fields of an item: where they come from.
+ABOUT = "extracted"
+
+extraction = Pipeline("extraction")
+extraction.version = mapper.version
+extraction.reads = READS
+
+
+@extraction.step(unit="run")
+async def discover(ctx: Context) -> AsyncIterator[dict[str, Any]]:
+    """The pages of the site, if its schema is trusted."""
+    site = Site(ctx)
+    rules = site.params(TrustParams)
+    require_trusted(await site.schema(), site.domain, ctx.now(), rules)
+    async for item in listed(ctx, site.web):
+        yield item
+
+
+@extraction.step(after="discover", unit="page", key="key", follow=True)
+async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[dict[str, Any]]:
+    async for document in documents(ctx, Site(ctx).web, item):
+        yield document
+
+
+@extraction.step(after="read", unit="page")
+async def save(document: dict[str, Any], ctx: Context) -> None:
+    """The record of a page; a page that is not of an item leaves nothing."""
+    site, url = Site(ctx), document["key"]
+    if document.get("deleted"):
+        if await record(ctx, site.collection, url) is not None:
+            ctx.save(site.collection, key=url, data={"url": url, "deleted": True})
+        return
+    schema, html = await site.schema(), document["meta"].get("html")
+    if schema is None or html is None:
+        return
+    found = await ctx.in_thread(lambda: extract(schema, url, html))
+    if found is None:
+        return
+    required = schema.schema_data.page_types[found.page_type].fields
+    wanted = [name for name, about in required.items() if about.required]
+    if wanted and set(found.missing) == set(wanted):
+        raise BadData(
+            f"no selector of {found.page_type} finds anything ({', '.join(wanted[:5])}): is this page "
+            "built in another way?",
+            cause=f"selectors of {site.domain}",
+        )
+    about = {
+        "domain": site.domain,
+        "page_type": found.page_type,
+        "schema_version": schema.version,
+        "disputed": found.disputed,
+    }
+    data = {**_certain(found), "url": url, ABOUT: about}
+    score = 1 - len({*found.missing, *found.disputed}) / max(1, len(required))
+    ctx.save(site.collection, key=url, data=data, score=round(score, 3))
+
+
+def _certain(found: Extracted) -> dict[str, Any]:
+    """What is found and not disputed; the rest is null."""
+    return {name: None if name in found.disputed else value for name, value in found.data.items()}

@@ -1,0 +1,157 @@
+"""The mapper: learns how a site is built, and writes what it has learned as a new version of its schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.agents.learn.learn import Learned, learn
+from penstock.agents.moments import age_s, seconds_of
+from penstock.agents.schema import SiteSchema
+from penstock.agents.site import READS, SCHEMAS, Site, record
+from penstock.agents.trust import duration_s
+from penstock.agents.visits import Visited, visit
+from penstock.counting import count
+from penstock.jobs.failures import BadData
+from penstock.jobs.outcome import Skip
+from penstock.pipeline.context import Context
+from penstock.pipeline.pipeline import Pipeline
+
+LEARNED = "site.learned"
+# A schema that did not convince the validator is learned again, not more often than this.
+AGAIN_AFTER_S = 20 * 3600.0
+NIGHT_S = 12 * 3600.0
+# Of a record: what is no field of its item.
+NO_FIELDS = frozenset({"url", "extracted", "deleted"})
+
+
+class MapperParams(msgspec.Struct, frozen=True):
+    """`limit` is how many sites are learned within 12 hours, in all sources together."""
+
+    stale_after: str = "30d"
+    limit: int = 30
+    pages: int = 80
+    force: bool = False
+    force_image_refresh: bool = False
+
+
+mapper = Pipeline("mapper", retry="conservative")
+mapper.version = "site agents 1"
+mapper.reads = READS
+
+
+@mapper.step(unit="run", timeout="1h")
+async def learn_site(ctx: Context) -> None:
+    """Learn the site, if its schema is stale or absent, or if somebody asks for it."""
+    site = Site(ctx)
+    params = site.params(MapperParams)
+    before = await site.schema()
+    why = await _reason(site, before, params)
+    visited = await visit(site, params.pages)
+    if not visited.pages:
+        raise BadData(f"no page of {site.domain} could be read", cause="nothing to learn from")
+    known = await _known(site, visited) if before is not None else {}
+    learned = await ctx.in_thread(
+        lambda: learn(visited.samples, urls=visited.urls, known=known, flagged=_flagged(before))
+    )
+    save_learned(site, before, learned, visited, why)
+
+
+async def _reason(site: Site, before: SiteSchema | None, params: MapperParams) -> str:
+    """Why the site is learned now; a Skip that says why not."""
+    if params.force_image_refresh:
+        return "images are to be refreshed"
+    if params.force:
+        return "it was asked for"
+    now = site.ctx.now()
+    why = _staleness(before, now, params)
+    if not why:
+        raise Skip(
+            f"the schema of {site.domain} is fresh: learned {(before and before.cataloged_at)}"
+        )
+    learned = await _learned_lately(site, now)
+    if learned >= params.limit:
+        raise Skip(f"{learned} sites were learned within 12 hours; limit is {params.limit}")
+    return why
+
+
+def _staleness(before: SiteSchema | None, now: float, params: MapperParams) -> str:
+    if before is None:
+        return "nobody had learned it"
+    age = age_s(before.cataloged_at, now)
+    if age is None or age > duration_s(params.stale_after):
+        return f"what was known is older than {params.stale_after}"
+    if before.validation is not None and not before.is_valid and age > AGAIN_AFTER_S:
+        return "the validator was not convinced"
+    return ""
+
+
+async def _learned_lately(site: Site, now: float) -> int:
+    """Sites that were learned this night; the limit keeps what is read of so many sites small."""
+    found = 0
+    async for each in site.ctx.records(SCHEMAS):
+        data = each["data"] if isinstance(each["data"], dict) else {}
+        at = (
+            seconds_of(data.get("cataloged_at"))
+            if isinstance(data.get("cataloged_at"), str)
+            else None
+        )
+        found += at is not None and now - at < NIGHT_S and each["key"] != site.domain
+    return found
+
+
+async def _known(site: Site, visited: Visited) -> dict[str, dict[str, Any]]:
+    """Values that records of these pages have: by them, a field is found again where it has moved."""
+    found = {}
+    for url in visited.pages:
+        data = await record(site.ctx, site.collection, url)
+        if data is not None:
+            found[url] = {name: value for name, value in data.items() if name not in NO_FIELDS}
+    return found
+
+
+def _flagged(before: SiteSchema | None) -> set[str]:
+    notes = before.pollution_notes if before is not None else ()
+    return {image for note in notes for image in note.images}
+
+
+def save_learned(
+    site: Site, before: SiteSchema | None, learned: Learned, visited: Visited, why: str
+) -> None:
+    """A new version of the schema; notes and proposals stay with it."""
+    schema = learned.schema
+    version = 1 if before is None else before.version + 1
+    fields = sum(len(each.fields) for each in schema.schema_data.page_types.values())
+    site.save(
+        site_name=schema.site_name,
+        site_type=schema.site_type,
+        schema_data=schema.schema_data,
+        classification_confidence=schema.classification_confidence,
+        image_include_selectors=schema.image_include_selectors,
+        image_exclude_selectors=schema.image_exclude_selectors,
+        extraction_confidence=schema.extraction_confidence,
+        cataloged_at=site.now(),
+        cataloged_by="system",
+        is_valid=False,
+        validation=None,
+        version=version,
+        held_out=visited.held_out(schema.schema_data),
+        learned_for=why,
+        **({} if before is not None else EMPTY),
+    )
+    site.ctx.note(
+        f"learned {site.domain} ({why}): version {version}, {count(len(visited.pages), 'page')}, "
+        f"{count(fields, 'field')}, "
+        f"confidence {schema.extraction_confidence or 0:.2f}"
+    )
+    site.ctx.signal(LEARNED, domain=site.domain, version=version)
+
+
+# What others write.
+EMPTY: dict[str, Any] = {
+    "pollution_notes": (),
+    "supplier_references": (),
+    "schema_proposals": (),
+    "last_verified_at": None,
+}

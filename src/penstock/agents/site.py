@@ -1,0 +1,117 @@
+"""A site: the source that reads it, what is known of it, and what its pages answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from penstock.agents.learn.learn import Sample
+from penstock.agents.learn.page import site_of
+from penstock.agents.moments import written_at
+from penstock.agents.schema import SiteSchema, read_schema
+from penstock.connectors.graphs import connector_of
+from penstock.connectors.web import Web
+from penstock.http.failures import FetchError
+from penstock.jobs.failures import Permanent
+
+if TYPE_CHECKING:
+    from penstock.http.response import Response
+    from penstock.pipeline.context import Context
+
+# The connectors that read sites; both are of the class Web.
+READS = ("web", "headless")
+SCHEMAS = "site_schemas"
+AT_ONCE = 4
+HTML = ("text/html", "application/xhtml+xml", "")
+P = TypeVar("P", bound=msgspec.Struct)
+
+
+class Site:
+    """The site that a step's source reads."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.web = _web_of(ctx)
+        self.domain = site_of(self._address())
+        self.collection = self.web.settings.collection or ctx.source.key
+
+    def params(self, kind: type[P]) -> P:
+        """The params of the source that this agent knows; what others may know is left alone."""
+        try:
+            return msgspec.convert(self.ctx.params, kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise Permanent(f"params of {self.ctx.source.key}: {error}") from None
+
+    async def schema(self) -> SiteSchema | None:
+        """What is known of the site; None if nobody has learned it yet."""
+        found = await record(self.ctx, SCHEMAS, self.domain)
+        if found is None:
+            return None
+        try:
+            return read_schema(found)
+        except msgspec.ValidationError as error:
+            raise Permanent(
+                f"the schema of {self.domain} can't be read: {error}; learn it again: "
+                f"penstock records {SCHEMAS} shows it"
+            ) from None
+
+    def save(self, **fields: Any) -> None:
+        """Set these fields of the schema; the others stay as they are, whoever wrote them meanwhile."""
+        data = {"domain": self.domain, **fields}
+        self.ctx.save(SCHEMAS, key=self.domain, data=msgspec.to_builtins(data), merge="merge")
+
+    def now(self) -> str:
+        return written_at(self.ctx.now())
+
+    async def pages(self, urls: Collection[str]) -> dict[str, Sample]:
+        """Pages by address, several at once; without those that are not there, or that are no HTML."""
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def one(url: str) -> Response | None:
+            async with turns:
+                return await self._page(url)
+
+        tasks = [asyncio.ensure_future(one(url)) for url in urls]
+        try:
+            answers = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        found = zip(urls, answers, strict=True)
+        return {url: Sample(url, each.text) for url, each in found if each is not None}
+
+    async def _page(self, url: str) -> Response | None:
+        try:
+            response = await self.ctx.fetch(url, missing="fail")
+        except FetchError as error:
+            if error.kind in ("permanent", "data"):
+                return None
+            raise
+        return response if response.content_type in HTML else None
+
+    def _address(self) -> str:
+        keys = self.web.settings
+        named = self.ctx.params.get("site_url")
+        first = [*filter(None, (keys.url, keys.sitemap)), *keys.urls]
+        return named if isinstance(named, str) and named else first[0]
+
+
+def _web_of(ctx: Context) -> Web:
+    """The connector of the source, which hands over whole pages."""
+    found = connector_of(ctx.source.pipeline.partition("|")[0], ctx.source)
+    if not isinstance(found, Web):
+        raise Permanent(f"source {ctx.source.key} needs connector: {READS[0]}")
+    return type(found)(msgspec.structs.replace(found.settings, html=True), found.place)
+
+
+async def record(ctx: Context, collection: str, key: str) -> dict[str, Any] | None:
+    """The data of one record; None if there is none."""
+    # The greatest text before the key: what comes after it begins with the key.
+    before = key[:-1] + chr(ord(key[-1]) - 1) + "\U0010ffff" if key else ""
+    for row in await ctx.in_progress.services.records(collection, before, 1):
+        if row["key"] == key and isinstance(row["data"], dict):
+            return row["data"]
+    return None

@@ -1,0 +1,79 @@
+"""A project with the agents of one generated site, on virtual time, and a site that can be redesigned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock.app import Project
+from penstock.app.views.quarantine import EntryFilter
+from penstock.settings import load_settings
+from penstock.store.rows import RunRow
+from penstock.testing import RawResponse, ScriptedNetwork, Simulation, VirtualClock, journal
+from tests.agents.corpus.sites import Site
+
+AGENTS = {"items": "extraction", "mapper": "mapper", "validator": "validator"}
+
+
+class SiteProject:
+    """One source for each agent of a site; `run` performs a run of one of them to its end."""
+
+    def __init__(self, folder: Path, site: Site, **params: dict[str, Any]) -> None:
+        self.folder, self.site = folder, site
+        self.clock = VirtualClock()
+        self.pages: dict[str, str | bytes | RawResponse] = {**site.pages}
+        self.network = ScriptedNetwork.of_pages(self.pages)
+        self._seed = 0
+        sources = {
+            name: {
+                "connector": "web",
+                "pipeline": f"penstock.agents.pipelines:{pipeline}",
+                "url": site.home,
+                "collection": "items",
+                "params": params.get(name, {}),
+                "limits": {"concurrency": 8},
+            }
+            for name, pipeline in AGENTS.items()
+        }
+        text = json.dumps({"project": "agents", "sources": sources}, indent=1)
+        (folder / "penstock.yaml").write_text(text, encoding="utf-8")
+
+    @contextmanager
+    def project(self) -> Iterator[Project]:
+        with Project(load_settings(self.folder), self.clock) as project:
+            yield project
+
+    def redesign(self, other: Site) -> None:
+        """The site has other pages from now on."""
+        self.site = other
+        self.pages.clear()
+        self.pages.update(other.pages)
+
+    def run(self, name: str, kind: str | None = None, **params: Any) -> RunRow:
+        with self.project() as project:
+            started = project.runs.start(name, kind, params=params or None).run
+            assert started is not None
+            self._seed += 1
+            with Simulation(project, self.network, seed=self._seed, clock=self.clock) as simulation:
+                simulation.run()
+            return project.require_run(started.id)
+
+    def records(self, collection: str) -> dict[str, Any]:
+        with self.project() as project:
+            return {row.key: row.data for row in project.connection.records.of(collection)}
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        [found] = self.records("site_schemas").values()
+        return dict(found)
+
+    def notes(self) -> list[str]:
+        with self.project() as project:
+            return [str(row.data["text"]) for row in journal(project) if row.kind == "job.noted"]
+
+    def errors(self, run: RunRow) -> list[str]:
+        with self.project() as project:
+            return [each.error for each in project.quarantine.each(EntryFilter(run_id=run.id))]
