@@ -28,7 +28,7 @@ empty_pages = Pipeline("empty_pages")
 @empty_pages.step(unit="run")
 async def enumerate_pages(ctx: Any) -> AsyncIterator[dict[str, Any]]:
     for number in range(ctx.params["pages"]):
-        yield {"url": f"https://example.test/{ctx.source}/{number}"}
+        yield {"url": f"https://example.test/{ctx.source.key}/{number}"}
 
 
 @empty_pages.step(after="enumerate_pages", unit="page", key="url")

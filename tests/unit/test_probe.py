@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -388,7 +389,7 @@ def test_of_everything_an_attempt_may_leave_a_probe_keeps_what_changes_nothing()
         "would reject: too low",
     ]
     kept = {"notes", "spent", "probed", "saved_before"}
-    for name in set(Effects.__slots__) - kept:
+    for name in {each.name for each in fields(Effects)} - kept:
         assert not getattr(left, name), name
 
 

@@ -36,7 +36,6 @@ Answer = TypeVar("Answer")
 # GET of it. It is given the ETag and Last-Modified of what is stored there.
 Bring: TypeAlias = "Callable[[str | None, str | None], Awaitable[Response]]"
 BeforeRequest: TypeAlias = Callable[[], Awaitable[None]]
-Hop: TypeAlias = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ class Attempt:
         "has_committed",
         "held",
         "held_bytes",
-        "hop",
+        "hops",
         "is_fenced",
         "job",
         "loop",
@@ -175,11 +174,15 @@ class Attempt:
             self.probe = OneOfEach(stage)
         elif run.options.pages is not None and stage.unit == "run":
             self.probe = FewPages(stage, run.options.pages)
-        # How plain steps reach a thread, and how they reach the loop from there. None: they run
+        # Whether plain steps hop to a thread, and how they reach the loop from there. If not, they run
         # on the loop itself, where waiting would stop everyone.
-        self.hop: Hop | None = None
+        self.hops = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.pending: concurrent.futures.Future[Any] | None = None
+
+    async def hop(self, steps: Callable[[], None]) -> None:
+        """Perform these plain steps in a thread, where `hops` says so."""
+        raise NotImplementedError
 
     def guard(self) -> None:
         """Refuse to go on for an attempt that has ended or was fenced off."""

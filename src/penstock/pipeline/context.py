@@ -304,11 +304,10 @@ class Context:
 
     async def in_thread(self, work: Callable[[], Done]) -> Done:
         """What `work` answers; it is called in a thread, because it reads a disk or takes long."""
-        hop = self._attempt.hop
-        if hop is None:
+        if not self._attempt.hops:
             return work()
         answers: list[Done] = []
-        await hop(lambda: answers.append(work()))
+        await self._attempt.hop(lambda: answers.append(work()))
         self._attempt.guard()  # the thread does nothing for an attempt that is over
         return answers[0]
 

@@ -89,7 +89,7 @@ async def walk_async(node: Node, item: Any, attempt: Attempt) -> None:
     """Perform a step of either colour and all that follows it, from the loop."""
     if node.is_async:
         await _walk_awaited(node, item, attempt)
-    elif attempt.hop is not None:
+    elif attempt.hops:
         await attempt.hop(lambda: walk_plain(node, item, attempt))
     else:
         await _pass_on_result(node, _call_plain(node, item, attempt), attempt)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import copy_context
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -28,19 +27,23 @@ CANCEL_GRACE_S = 1.0
 class OnTask(Performance):
     """An attempt that is a task on the loop."""
 
-    __slots__ = ("task", "timer", "verdict")
+    __slots__ = ("grace", "task", "verdict")
 
     task: asyncio.Task[Outcome]
 
     def __init__(self, performer: Performer, work: Work, done: Done) -> None:
         super().__init__(performer, work, done)
-        self.timer: asyncio.TimerHandle | None = None
+        # Until when a task that was cancelled may take.
+        self.grace: asyncio.TimerHandle | None = None
         self.verdict: Outcome | None = None
 
     def begin(self) -> None:
-        context = copy_context()
-        context.run(performing.set, self.job)
-        self.task = self.performer.loop().create_task(self.perform(), context=context)
+        outer = performing.set(self.job)
+        try:
+            # The task has a copy of the context as it is now.
+            self.task = self.performer.loop().create_task(self.perform())
+        finally:
+            performing.reset(outer)
         self.task.add_done_callback(self._ended)
 
     async def perform(self) -> Outcome:
@@ -60,7 +63,10 @@ class OnTask(Performance):
         self.verdict = verdict
         self.fence()
         self.task.cancel()
-        self._set_timer(CANCEL_GRACE_S, self._give_up)
+        self.performer.expiries.drop(self)
+        if self.grace is not None:
+            self.grace.cancel()
+        self.grace = self.performer.loop().call_later(CANCEL_GRACE_S, self._give_up)
 
     def _give_up(self) -> None:
         self.performer.lost_tasks.add(self.task)
@@ -68,8 +74,9 @@ class OnTask(Performance):
             self.conclude(self.verdict)
 
     def _ended(self, task: asyncio.Task[Outcome]) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
+        self.performer.expiries.drop(self)
+        if self.grace is not None:
+            self.grace.cancel()
         if self.is_over:
             self.performer.lost_tasks.discard(task)
             return
@@ -81,10 +88,8 @@ class OnTask(Performance):
         except BaseException as error:
             return outcome_of(error, self.stage.errors)
 
-    def _set_timer(self, delay_s: float, act: Callable[[], None]) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-        self.timer = self.performer.loop().call_later(delay_s, act)
+    def expire(self) -> None:
+        self.stop(timed_out(self.timeout_s))
 
 
 class OnLoop(OnTask):
@@ -96,11 +101,11 @@ class OnLoop(OnTask):
         loop = self.performer.loop()
         if not self.performer.threads.is_inline and self.stage.isolation != "inline":
             self.loop = loop
-            self.hop = self._hop
+            self.hops = True
         if self.stage.unit == "run":
             self.outflow = Outflow(self, loop, self._fail)
         super().begin()
-        self._set_timer(self.timeout_s, self._expire)
+        self.performer.expiries.set(self, self.timeout_s)
 
     async def perform(self) -> Outcome:
         try:
@@ -122,17 +127,12 @@ class OnLoop(OnTask):
             self.outflow.stop()
 
     def postpone(self, by_s: float) -> None:
-        if self.timer is not None and self.verdict is None:
-            left_s = self.timer.when() - self.performer.loop().time()
-            self._set_timer(max(0.0, left_s + by_s), self._expire)
-
-    def _expire(self) -> None:
-        self.stop(timed_out(self.timeout_s))
+        self.performer.expiries.postpone(self, by_s)
 
     def _fail(self, error: BaseException) -> None:
         self.stop(outcome_of(error, self.stage.errors))
 
-    async def _hop(self, steps: Callable[[], None]) -> None:
+    async def hop(self, steps: Callable[[], None]) -> None:
         """Perform these steps in a thread; if the wait is cancelled, the thread is given up."""
         errand = Hop(self, steps, self.performer.loop().create_future())
         self.performer.threads.submit(errand)

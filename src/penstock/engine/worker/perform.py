@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from penstock.clock import Clock
+from penstock.engine.worker.expiries import Expiries
 from penstock.engine.worker.in_child import ChildPool, InChild
 from penstock.engine.worker.in_thread import InThread
 from penstock.engine.worker.on_loop import OnLoop
@@ -50,6 +51,7 @@ class Performer:
         self.lost_tasks: set[asyncio.Task[Outcome]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: dict[tuple[int, int], Performance] = {}
+        self.expiries = Expiries(self.loop)
 
     @property
     def running(self) -> int:

@@ -7,8 +7,8 @@ To add an effect, write its class in a file of its own and name it here, beside 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.effects.checkpoints import CheckpointsEffect, Mark
@@ -59,11 +59,13 @@ def number(effect: type[Effect]) -> Any:
     return field(default=0, metadata={"effect": effect})
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(init=False)
 class Effects:
     """Everything an attempt buffers until the transaction that settles it.
 
     Effects are written in the order of their fields, which is the order of the locks that they take.
+    A list or a tally is made when it is first asked for: most attempts have few of them, and a worker
+    holds thousands of attempts.
     """
 
     notes: list[Note] = many(NotesEffect, chunked=True)
@@ -98,18 +100,33 @@ class Effects:
     # The attempt has come to an end that it wanted: what the next one says is new, however equal it is.
     forgets: bool = flag(ForgetEffect)
 
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
+
+    def __getattr__(self, name: str) -> Any:
+        make = _MAKES.get(name)
+        if make is None:
+            raise AttributeError(f"effects have no {name!r}")
+        # Another thread may ask for it at the same time: both get the same.
+        return self.__dict__.setdefault(name, make())
+
     def __bool__(self) -> bool:
-        return any(values_of(self))
+        # A copy: a step that was given up may still be at it, in its thread.
+        return any(list(self.__dict__.values()))
+
+    @property
+    def places(self) -> set[int]:
+        """Of which effects it has something: their places in ALL_EFFECTS."""
+        return {_PLACES[name] for name, value in self.__dict__.items() if value}
 
     @property
     def size(self) -> int:
-        return sum(map(len, _chunked(self)))
+        return self._entries(_CHUNKED)
 
     @property
     def weight(self) -> int:
         """How much of a transaction's time it takes, where MOST_EFFECTS is as much as there is."""
-        weighed = _weighed(self)
-        entries = sum(map(len, weighed)) if any(weighed) else 0
+        entries = self._entries(_WEIGHED)
         if entries < 1000:
             return entries
         written = sum([effect.weigh(self) for effect in ALL_EFFECTS])
@@ -117,18 +134,19 @@ class Effects:
 
     def take(self) -> Effects:
         """Hand over what is buffered and start afresh."""
-        taken, fresh = Effects(), Effects()
-        for name in self.__slots__:
-            setattr(taken, name, getattr(self, name))
-            setattr(self, name, getattr(fresh, name))
+        taken, mine = Effects(), self.__dict__
+        for name in list(mine):
+            taken.__dict__[name] = mine.pop(name)
         return taken
 
     def pour(self, others: Effects) -> None:
         """Take over what others brought; they are left empty."""
-        for name in self.__slots__:
-            if theirs := getattr(others, name):
+        for name, theirs in others.take().__dict__.items():
+            if theirs:
                 setattr(self, name, _together(getattr(self, name), theirs))
-                setattr(others, name, type(theirs)())
+
+    def _entries(self, names: frozenset[str]) -> int:
+        return sum([len(value) for name, value in self.__dict__.items() if name in names])
 
 
 def _together(mine: Any, theirs: Any) -> Any:
@@ -147,13 +165,15 @@ _FIELDS = fields(Effects)
 # Each effect once, in the order in which they are written, and for each field the place of its effect there.
 _CLASSES = tuple(dict.fromkeys(each.metadata["effect"] for each in _FIELDS))
 ALL_EFFECTS: tuple[Effect, ...] = tuple(effect() for effect in _CLASSES)
-PLACES: tuple[int, ...] = tuple(_CLASSES.index(each.metadata["effect"]) for each in _FIELDS)
+_PLACES = {each.name: _CLASSES.index(each.metadata["effect"]) for each in _FIELDS}
 REPEATABLE = tuple(each for each in ALL_EFFECTS if isinstance(each, Repeatable))
 _SPEAKING = tuple(each for each in ALL_EFFECTS if not isinstance(each, Wordless))
-# The value of each field.
-values_of = attrgetter(*(each.name for each in _FIELDS))
-_chunked = attrgetter(*(each.name for each in _FIELDS if each.metadata.get("chunked")))
-_weighed = attrgetter(*(each.name for each in _FIELDS if each.metadata.get("weighed")))
+# What makes the empty value of each field that is not a plain number or flag.
+_MAKES: dict[str, Callable[[], Any]] = {
+    each.name: each.default_factory for each in _FIELDS if each.default_factory is not MISSING
+}
+_CHUNKED = frozenset(each.name for each in _FIELDS if each.metadata.get("chunked"))
+_WEIGHED = frozenset(each.name for each in _FIELDS if each.metadata.get("weighed"))
 
 
 def stage(effects: Effects, *, is_redrive: bool = False) -> None:
@@ -183,5 +203,7 @@ def uncommitted(effects: Effects) -> Effects:
 
 def redact(effects: Effects, masker: Masker) -> None:
     """Mask secrets in what effects say to people."""
+    if not effects:
+        return
     for effect in _SPEAKING:
         effect.redact(effects, masker)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
 
 from penstock.jobs.effects import Covered, Effects, Mark, Raised, Rejection, Save
 from penstock.jobs.effects.effect import Effect, Ended, Repeatable
-from penstock.jobs.effects.effects import ALL_EFFECTS, PLACES, values_of
+from penstock.jobs.effects.effects import ALL_EFFECTS
 from penstock.jobs.job import JobState, NewJob, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.journal.job_events import JobNoted
@@ -50,10 +49,8 @@ def _by_effect(accepted: Sequence[Ended]) -> Iterable[tuple[Effect, list[Ended]]
     """Each effect, with the ends that have something of it."""
     found: list[list[Ended]] = [[] for _ in ALL_EFFECTS]
     for pair in accepted:
-        for place in compress(PLACES, values_of(pair[0].effects)):
-            ended = found[place]
-            if not ended or ended[-1] is not pair:
-                ended.append(pair)
+        for place in pair[0].effects.places:
+            found[place].append(pair)
     return zip(ALL_EFFECTS, found, strict=True)
 
 
