@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from penstock.app import Project
 from penstock.app.views.quarantine import EntryFilter
+from penstock.engine.leader.signals import SignalChore
 from penstock.settings import load_settings
 from penstock.store.rows import RunRow
 from penstock.testing import RawResponse, ScriptedNetwork, Simulation, VirtualClock, journal
 from tests.agents.corpus.sites import Site
 
-AGENTS = {"items": "extraction", "mapper": "mapper", "validator": "validator"}
+AGENTS = {
+    "items": "extraction",
+    "mapper": "mapper",
+    "validator": "validator",
+    "images": "image_qa",
+}
 
 
 class SiteProject:
     """One source for each agent of a site; `run` performs a run of one of them to its end."""
 
-    def __init__(self, folder: Path, site: Site, **params: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        site: Site,
+        *,
+        schedules: Mapping[str, Any] | None = None,
+        more: Mapping[str, Any] | None = None,
+        **params: dict[str, Any],
+    ) -> None:
         self.folder, self.site = folder, site
         self.clock = VirtualClock()
         self.pages: dict[str, str | bytes | RawResponse] = {**site.pages}
@@ -35,6 +49,8 @@ class SiteProject:
                 "collection": "items",
                 "params": params.get(name, {}),
                 "limits": {"concurrency": 8},
+                "schedule": (schedules or {}).get(name, "manual"),
+                **(more or {}),
             }
             for name, pipeline in AGENTS.items()
         }
@@ -60,6 +76,18 @@ class SiteProject:
             with Simulation(project, self.network, seed=self._seed, clock=self.clock) as simulation:
                 simulation.run()
             return project.require_run(started.id)
+
+    def deliver(self) -> list[RunRow]:
+        """Hand signals to the schedules that wait for them, and perform the runs that they start."""
+        with self.project() as project:
+            chore = SignalChore(project, project.connection)
+            chore.plan()
+            if not (started := chore.look()):
+                return []
+            self._seed += 1
+            with Simulation(project, self.network, seed=self._seed, clock=self.clock) as simulation:
+                simulation.run()
+            return [project.require_run(run) for run in started]
 
     def records(self, collection: str) -> dict[str, Any]:
         with self.project() as project:

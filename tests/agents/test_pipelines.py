@@ -87,3 +87,23 @@ def test_a_schema_that_reads_the_held_out_pages_badly_is_not_valid(tmp_path: Pat
     assert trial.schema["validation"]["score"] < 0.8
     assert any("is missing on" in each for each in trial.schema["validation"]["problems"])
     assert "the validator scored it" in trial.errors(trial.run("items"))[0]
+
+
+def test_pages_that_did_not_change_are_read_again_by_another_version_of_the_schema(
+    tmp_path: Path,
+) -> None:
+    trial = SiteProject(tmp_path, site(0, 0))
+    for each in ("mapper", "validator", "items"):
+        trial.run(each)
+    trial.run("mapper", force=True)
+    trial.run("validator")
+
+    trial.run("items")
+
+    versions = {data["extracted"]["schema_version"] for data in trial.records("items").values()}
+    assert versions == {2}
+    before = len(trial.network.requests)
+    trial.run("items")
+    with trial.project() as project:
+        assert project.connection.records.of("items")[0].version == 2
+    assert len(trial.network.requests) > before

@@ -37,7 +37,11 @@ class SchemaData(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What image QA found wrong with a gallery, and what came of it."""
+    """What image QA found wrong with a gallery, and what came of it.
+
+    `count` is how many versions of the schema the selector has failed in, `version` the last of them.
+    `exclude` are selectors that find these images and none that is right.
+    """
 
     id: str
     at: str
@@ -45,8 +49,10 @@ class Note(msgspec.Struct, frozen=True):
     reason: str
     images: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
-    status: Literal["open", "refreshed", "escalated"] = "open"
+    status: Literal["open", "solved", "escalated"] = "open"
     count: int = 1
+    version: int = 0
+    exclude: tuple[str, ...] = ()
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -64,8 +70,22 @@ class Proposal(msgspec.Struct, frozen=True):
     decided_at: str | None = None
     decided_by: str | None = None
     reason: str | None = None
-    # What is to stand in the schema instead, where it is approved.
+    # Fields of the schema that are set where it is approved; `drop` and `exclude`: selectors of images.
     change: dict[str, Any] = {}
+
+    @property
+    def about(self) -> str:
+        """The note that it is about, where it is about images."""
+        return str(self.justification.get("note", ""))
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What a person decided about a proposal."""
+
+    status: Literal["approved", "rejected"]
+    at: str
+    by: str
+    reason: str = ""
 
 
 class Validation(msgspec.Struct, frozen=True):
@@ -103,19 +123,34 @@ class SiteSchema(msgspec.Struct, frozen=True):
     held_out: tuple[str, ...] = ()
     # Why the mapper learned it.
     learned_for: str | None = None
+    # How often in a row the mapper has learned it because of its images.
+    image_refreshes: int = 0
+    # By proposal. Only people write them, and only agents write proposals: neither overwrites the other.
+    decisions: dict[str, Decision] = {}
 
     @property
     def open_proposals(self) -> tuple[Proposal, ...]:
         return tuple(each for each in self.schema_proposals if each.status == "open")
 
-    @property
-    def open_notes(self) -> tuple[Note, ...]:
-        return tuple(each for each in self.pollution_notes if each.status == "open")
-
 
 def read_schema(data: dict[str, Any]) -> SiteSchema:
     """A schema as it was saved; what later versions add to a record is left alone."""
-    return msgspec.convert(data, SiteSchema, strict=False)
+    found = msgspec.convert(data, SiteSchema, strict=False)
+    decided = tuple(_decided(each, found.decisions) for each in found.schema_proposals)
+    return msgspec.structs.replace(found, schema_proposals=decided)
+
+
+def _decided(proposal: Proposal, decisions: dict[str, Decision]) -> Proposal:
+    found = decisions.get(proposal.id)
+    if found is None:
+        return proposal
+    return msgspec.structs.replace(
+        proposal,
+        status=found.status,
+        decided_at=found.at,
+        decided_by=found.by,
+        reason=found.reason or None,
+    )
 
 
 def written(schema: SiteSchema) -> dict[str, Any]:

@@ -68,11 +68,22 @@ class Site:
 
     async def pages(self, urls: Collection[str]) -> dict[str, Sample]:
         """Pages by address, several at once; without those that are not there, or that are no HTML."""
+        found = await self._fetched(urls)
+        return {
+            url: Sample(url, each.text) for url, each in found.items() if each.content_type in HTML
+        }
+
+    async def images(self, urls: Collection[str]) -> dict[str, bytes]:
+        """What is at these addresses of images, several at once; without those that are not there."""
+        found = await self._fetched(urls)
+        return {url: each.body for url, each in found.items()}
+
+    async def _fetched(self, urls: Collection[str]) -> dict[str, Response]:
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def one(url: str) -> Response | None:
             async with turns:
-                return await self._page(url)
+                return await self._answer(url)
 
         tasks = [asyncio.ensure_future(one(url)) for url in urls]
         try:
@@ -80,17 +91,15 @@ class Site:
         finally:
             for task in tasks:
                 task.cancel()
-        found = zip(urls, answers, strict=True)
-        return {url: Sample(url, each.text) for url, each in found if each is not None}
+        return {url: each for url, each in zip(urls, answers, strict=True) if each is not None}
 
-    async def _page(self, url: str) -> Response | None:
+    async def _answer(self, url: str) -> Response | None:
         try:
-            response = await self.ctx.fetch(url, missing="fail")
+            return await self.ctx.fetch(url, missing="fail")
         except FetchError as error:
             if error.kind in ("permanent", "data"):
                 return None
             raise
-        return response if response.content_type in HTML else None
 
     def _address(self) -> str:
         keys = self.web.settings

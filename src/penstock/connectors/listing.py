@@ -130,7 +130,7 @@ class Listing:
         """By the rule of Revisiting, for what needs not even a job."""
         return (
             page.done_hash is not None
-            and page.done_version == self._attempt.source.version
+            and page.done_version == self._attempt.version
             and page.done_run_id != self._attempt.job.run_id
             and page.done_parts == 1
             and is_older(item.announced, page.done_announced, page.done_at or 0.0)

@@ -124,6 +124,7 @@ class Attempt:
         "is_fenced",
         "job",
         "loop",
+        "made_with",
         "outflow",
         "pending",
         "probe",
@@ -164,6 +165,8 @@ class Attempt:
         self.dropped: Skip | Reject | None = None
         # The page that what is saved came from: the one fetched last, or the one the item came from.
         self.snapshot: int | None = job.snapshot
+        # What the outcome for a page depends on beside the page and the code; empty for nothing else.
+        self.made_with = ""
         self.trouble: BaseException | None = None
         self.outflow: Outflow | None = None
         policy = run.policy
@@ -183,6 +186,11 @@ class Attempt:
     async def hop(self, steps: Callable[[], None]) -> None:
         """Perform these plain steps in a thread, where `hops` says so."""
         raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        """By what its pages are done: what another version has done is done again, unchanged or not."""
+        return f"{self.source.version} {self.made_with}".rstrip()
 
     def guard(self) -> None:
         """Refuse to go on for an attempt that has ended or was fenced off."""

@@ -229,6 +229,8 @@ class Context:
     async def _fetch(self, url: str, **options: Any) -> Response:
         await self._begin_request()
         visits = self._attempt.visits
+        if self._attempt.made_with:
+            options["made_with"] = self._attempt.made_with
         try:
             response = await self._attempt.services.fetch(self._attempt.job, url, **options)
         except Unchanged as unchanged:
@@ -236,7 +238,7 @@ class Context:
                 visits.left_alone(unchanged)
             raise
         if visits is not None:
-            visits.saw(url, response, self._attempt.source.version, options)
+            visits.saw(url, response, self._attempt.version, options)
         self._attempt.snapshot = response.snapshot_id
         return response
 

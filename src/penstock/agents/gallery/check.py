@@ -36,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True):
         """As the schema of the site keeps it. The same selector and reason have the same id again."""
         name = hashlib.sha256(f"{self.selector}\n{self.reason}".encode()).hexdigest()[:12]
         images, pages = self.images[:MOST_NAMED], self.pages[:MOST_NAMED]
-        return Note(name, at, self.selector, self.reason, images, pages)
+        return Note(name, at, self.selector, self.reason, images, pages, exclude=self.exclude)
 
 
 def check(schema: SiteSchema, samples: Sequence[Sample], pictures: Pictures) -> list[Finding]:

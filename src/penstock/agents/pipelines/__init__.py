@@ -6,7 +6,8 @@ Never: a page that is fetched around the source's limits, or a record by a schem
 """
 
 from penstock.agents.pipelines.extraction import extraction
+from penstock.agents.pipelines.image_qa import image_qa
 from penstock.agents.pipelines.mapper import mapper
 from penstock.agents.pipelines.validator import validator
 
-__all__ = ["extraction", "mapper", "validator"]
+__all__ = ["extraction", "image_qa", "mapper", "validator"]

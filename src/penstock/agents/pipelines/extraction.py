@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.agents.extract import Extracted, extract
 from penstock.agents.pipelines.mapper import mapper
+from penstock.agents.schema import SiteSchema
 from penstock.agents.site import READS, Site, record
 from penstock.agents.trust import TrustParams, require_trusted
 from penstock.connectors.graphs import documents, listed
@@ -27,15 +28,25 @@ async def discover(ctx: Context) -> AsyncIterator[dict[str, Any]]:
     """The pages of the site, if its schema is trusted."""
     site = Site(ctx)
     rules = site.params(TrustParams)
-    require_trusted(await site.schema(), site.domain, ctx.now(), rules)
+    schema = await site.schema()
+    require_trusted(schema, site.domain, ctx.now(), rules)
+    _depend_on(ctx, schema)
     async for item in listed(ctx, site.web):
         yield item
 
 
 @extraction.step(after="discover", unit="page", key="key", follow=True)
 async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[dict[str, Any]]:
-    async for document in documents(ctx, Site(ctx).web, item):
+    site = Site(ctx)
+    _depend_on(ctx, await site.schema())
+    async for document in documents(ctx, site.web, item):
         yield document
+
+
+def _depend_on(ctx: Context, schema: SiteSchema | None) -> None:
+    """A page that is as it was is read again if the schema is not."""
+    if schema is not None:
+        ctx.in_progress.made_with = f"schema {schema.version}"
 
 
 @extraction.step(after="read", unit="page")

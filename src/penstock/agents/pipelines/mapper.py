@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.agents.learn.learn import Learned, learn
 from penstock.agents.moments import age_s, seconds_of
+from penstock.agents.pollution import image_selectors
 from penstock.agents.schema import SiteSchema
 from penstock.agents.site import READS, SCHEMAS, Site, record
 from penstock.agents.trust import duration_s
@@ -19,6 +20,7 @@ from penstock.pipeline.context import Context
 from penstock.pipeline.pipeline import Pipeline
 
 LEARNED = "site.learned"
+IMAGES = "images are to be refreshed"
 # A schema that did not convince the validator is learned again, not more often than this.
 AGAIN_AFTER_S = 20 * 3600.0
 NIGHT_S = 12 * 3600.0
@@ -45,7 +47,7 @@ mapper.reads = READS
 async def learn_site(ctx: Context) -> None:
     """Learn the site, if its schema is stale or absent, or if somebody asks for it."""
     site = Site(ctx)
-    params = site.params(MapperParams)
+    params = _signalled(site, site.params(MapperParams))
     before = await site.schema()
     why = await _reason(site, before, params)
     visited = await visit(site, params.pages)
@@ -58,10 +60,20 @@ async def learn_site(ctx: Context) -> None:
     save_learned(site, before, learned, visited, why)
 
 
+def _signalled(site: Site, params: MapperParams) -> MapperParams:
+    """The params, with what the signal that started the run asks for. One about another site: nothing."""
+    signal = site.ctx.run.signal
+    data = signal.data if signal is not None and isinstance(signal.data, dict) else {}
+    if data.get("domain", site.domain) != site.domain:
+        raise Skip(f"the signal is about {data['domain']}, not about {site.domain}")
+    is_asked = params.force_image_refresh or data.get("force_image_refresh") is True
+    return msgspec.structs.replace(params, force_image_refresh=is_asked)
+
+
 async def _reason(site: Site, before: SiteSchema | None, params: MapperParams) -> str:
     """Why the site is learned now; a Skip that says why not."""
     if params.force_image_refresh:
-        return "images are to be refreshed"
+        return IMAGES
     if params.force:
         return "it was asked for"
     now = site.ctx.now()
@@ -123,13 +135,15 @@ def save_learned(
     schema = learned.schema
     version = 1 if before is None else before.version + 1
     fields = sum(len(each.fields) for each in schema.schema_data.page_types.values())
+    include, exclude = image_selectors(before, schema)
+    refreshes = 0 if before is None else before.image_refreshes
     site.save(
         site_name=schema.site_name,
         site_type=schema.site_type,
         schema_data=schema.schema_data,
         classification_confidence=schema.classification_confidence,
-        image_include_selectors=schema.image_include_selectors,
-        image_exclude_selectors=schema.image_exclude_selectors,
+        image_include_selectors=include,
+        image_exclude_selectors=exclude,
         extraction_confidence=schema.extraction_confidence,
         cataloged_at=site.now(),
         cataloged_by="system",
@@ -138,6 +152,7 @@ def save_learned(
         version=version,
         held_out=visited.held_out(schema.schema_data),
         learned_for=why,
+        image_refreshes=refreshes + (why == IMAGES),
         **({} if before is not None else EMPTY),
     )
     site.ctx.note(

@@ -64,7 +64,7 @@ class DryServices:
 
     async def _fetch(self, job: Claimed, url: str, options: dict[str, Any]) -> Response:
         bring: Bring | None = options.pop("bring", None)
-        for ours in ("hands_over", "is_unkept"):
+        for ours in ("hands_over", "is_unkept", "made_with"):
             options.pop(ours, None)
         if not self._is_offline and bring is not None:
             return await bring(None, None)

@@ -62,7 +62,7 @@ class Fetching:
     async def fetch(self, errand: Errand, options: dict[str, Any]) -> Response:
         job, run = errand.job, errand.run
         is_aside, is_unkept = options.pop("is_aside", False), options.pop("is_unkept", False)
-        hands_over = options.pop("hands_over", False)
+        hands_over, made_with = options.pop("hands_over", False), options.pop("made_with", "")
         if not run.policy.fetches:
             options.pop("session", None)
             return await self.replaying.fetch(job, run, errand.url, options)
@@ -78,7 +78,8 @@ class Fetching:
                 return stored
         is_anew = options.pop("is_anew", False)
         if run.policy.skips_unchanged and is_page(options) and not is_anew:
-            return await self._revisit(errand, options, hands_over=hands_over)
+            version = f"{errand.config.source.version} {made_with}".rstrip()
+            return await self._revisit(errand, options, version, hands_over=hands_over)
         if options.pop("conditional", False):
             return await self._fetch_if_changed(errand, options)
         return await self._kept(job, await self._send(errand, options))
@@ -150,7 +151,7 @@ class Fetching:
             return None
 
     async def _revisit(
-        self, errand: Errand, options: dict[str, Any], *, hands_over: bool
+        self, errand: Errand, options: dict[str, Any], version: str, *, hands_over: bool
     ) -> Response:
         """In an incremental run: no more than is needed to know whether a page is as it was."""
         options.pop("conditional", None)
@@ -163,7 +164,6 @@ class Fetching:
             return await self._kept(errand.job, response)
 
         revisiting = PageRevisit(self.store, self.snapshot_writer, self.ask, self.lookups)
-        version = errand.config.source.version
         visit = Visit(errand.job, errand.url, version, get, keep, hands_over)
         is_page_level = errand.config.stage.unit == "page"
         return await (revisiting.page(visit) if is_page_level else revisiting.other(visit))

@@ -1,0 +1,73 @@
+"""Proposals: changes of a schema that a person decides, and what a decision changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from penstock.agents.schema import Decision, Proposal, SiteSchema, written
+
+ESCALATED = "site.escalated"
+PROPOSED = "site.proposed"
+# Decided ones are kept as a history; people's decisions about images hold as long as they are there.
+KEPT = 100
+
+
+def propose(schema: SiteSchema | None, new: Sequence[Proposal]) -> list[Proposal]:
+    """All proposals of a site with these. An open one about the same makes way."""
+    ids, about = {each.id for each in new}, {(each.kind, each.about) for each in new}
+    before = [
+        each
+        for each in (schema.schema_proposals if schema is not None else ())
+        if each.id not in ids and not (each.status == "open" and (each.kind, each.about) in about)
+    ]
+    return [*before, *new][-KEPT:]
+
+
+def approved(schema: SiteSchema, proposal: Proposal, at: str) -> dict[str, Any]:
+    """The fields of the schema that are set if a proposal is approved: a new version, to be validated."""
+    change = dict(proposal.change)
+    if proposal.kind == "images":
+        change = _of_images(schema, change)
+    return {
+        **change,
+        "version": schema.version + 1,
+        "cataloged_at": at,
+        "cataloged_by": "ai" if proposal.kind == "model" else "manual",
+        "is_valid": False,
+        "validation": None,
+        "learned_for": f"proposal {proposal.id} was approved",
+    }
+
+
+def _of_images(schema: SiteSchema, change: dict[str, Any]) -> dict[str, Any]:
+    drop, exclude = set(change.get("drop", ())), change.get("exclude", ())
+    left_out = dict.fromkeys([*schema.image_exclude_selectors, *exclude])
+    return {
+        "image_include_selectors": [e for e in schema.image_include_selectors if e not in drop],
+        "image_exclude_selectors": list(left_out),
+    }
+
+
+def decided(schema: SiteSchema, proposal: Proposal, decision: Decision) -> dict[str, Any]:
+    """The fields of the schema that a person's decision sets."""
+    fields = approved(schema, proposal, decision.at) if decision.status == "approved" else {}
+    about = {"status": decision.status, "decided_at": decision.at, "decided_by": decision.by}
+    proposals = [
+        replace(each, **about, reason=decision.reason or None) if each.id == proposal.id else each
+        for each in schema.schema_proposals
+    ]
+    data = written(
+        replace(
+            schema,
+            schema_proposals=tuple(proposals),
+            decisions={**schema.decisions, proposal.id: decision},
+        )
+    )
+    return {
+        **fields,
+        "schema_proposals": data["schema_proposals"],
+        "decisions": data["decisions"],
+    }
