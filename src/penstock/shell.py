@@ -49,6 +49,8 @@ COMMANDS: dict[str, str] = {
     "runs.undo": "penstock undo {}",
     "schedules.explain": "penstock schedules explain {}",
     "service.up": "penstock up",
+    "sites.list": "penstock sites",
+    "sites.proposals": "penstock sites proposals {}",
     "sources.hold": "penstock hold {}",
     "sources.pause": "penstock pause {}",
     "sources.resume": "penstock resume {}",

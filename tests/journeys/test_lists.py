@@ -78,6 +78,8 @@ NEEDED = {
     "schema.check": ("key",),
     "signals.show": ("signal", "name"),
     "simulate._table": ("figure", "now"),
+    "sites.show_list": ("domain", "state"),
+    "sites.show_proposals": ("domain", "proposal", "kind"),
     "sources.run": ("source", "state"),
     "status._tell_runs": ("run", "source", "state"),
     "token.show_list": ("name", "role", "state"),
@@ -120,7 +122,9 @@ news = Pipeline("news")
 
 @news.step(unit="run")
 async def look(ctx):
-    pass
+    about = {"kind": "images", "name": "a badge in a gallery", "description": "", "proposed_at": "2026-11-19"}
+    schema = {"domain": "news.example.org", "schema_proposals": [{"id": "1f0c22ab", **about}]}
+    ctx.save("site_schemas", key="news.example.org", data=schema)
 """
 CONFIG: dict[str, Any] = {
     "alerts": [{"to": "http://127.0.0.1:9/alerts", "name": "on-call", "allow_private": True}],
@@ -210,7 +214,8 @@ def commands(rig: Rig) -> list[list[str]]:
         ["schedules"], ["schedules", "next", "--days", "3"], ["schedules", "history", SHOP],
         ["schedules", "explain", "ticking"], ["schedules", "cadence"], ["simulate", "--days", "1"],
         ["replay", replay, "--diff"], ["try", SHOP, job], ["undo", "1", "--dry-run"],
-        ["config", "show"], ["alerts"], ["alerts", "test"], ["runbook"], ["runbook", "source-broke", SHOP],
+        ["config", "show"], ["sites"], ["sites", "proposals"],
+        ["alerts"], ["alerts", "test"], ["runbook"], ["runbook", "source-broke", SHOP],
         ["token", "list"], ["connectors"], ["alerts", "rules", SHOP], ["metrics", "--list"],
         ["schema", "check", "product", "--schema", "narrow.json"], ["drain", "1", "--stages"],
         ["pipeline", "graph", SHOP, "--explain"],

@@ -25,6 +25,7 @@ from penstock import Pipeline
 from penstock.errors import PenstockError
 
 shop, broken, prices = Pipeline("shop"), Pipeline("broken"), Pipeline("prices")
+learns = Pipeline("learns")
 versions = itertools.count()
 
 
@@ -53,6 +54,14 @@ def fail(item):
     raise ValueError("it is broken")
 
 
+@learns.step(unit="run")
+async def learn(ctx):
+    about = {"kind": "images", "name": "a badge", "description": "", "proposed_at": "2026-11-19T00:00:00Z"}
+    proposals = [{"id": str(next(versions)), **about, "change": {"exclude": [".badge"]}}]
+    schema = {"domain": "site.example", "schema_proposals": proposals}
+    ctx.save("site_schemas", key="site.example", data=schema)
+
+
 @prices.step(unit="run")
 async def windows(ctx):
     yield {"partition": "EUR", "from": "2026-01-05", "to": "2026-01-06"}
@@ -73,6 +82,7 @@ def write(folder: Path, receiver: str) -> None:
             "schedule": {"signal": "go"},
             "degrade_after": 0,
         },
+        "learns": {"pipeline": "acts_steps:learns"},
         "prices": {"pipeline": "acts_steps:prices", "backfill": {"window": "1d"}},
     }
     route = {"to": f"http://{receiver}/hook", "name": "oncall", "allow_private": True}
@@ -139,6 +149,11 @@ class Stage:
     def failed_job(self) -> int:
         run = self.worked("broken")
         return self.project.jobs.list(run=run, states=["quarantined"], limit=1).items[0].id
+
+    def proposal(self) -> dict[str, str]:
+        self.worked("learns")
+        [found] = self.project.sites.proposals("site.example").items
+        return {"domain": "site.example", "proposal": found.id}
 
     def alert(self) -> int:
         rule, now = next(self._rules), self.clock.now()
@@ -256,6 +271,8 @@ SCENES: dict[str, Scene] = {
     "runbooks.skip": lambda stage: {"runbook": "source-broke", "step": "compare", **SHOP},
     "runbooks.end": lambda stage: {"runbook": "source-broke", **SHOP},
     "hooks.redeliver": lambda stage: {"delivery": stage.delivery()},
+    "sites.approve": lambda stage: stage.proposal(),
+    "sites.reject": lambda stage: stage.proposal(),
     "signals.raise_": lambda stage: {"name": "go"},
     "tokens.revoke": _after(
         lambda stage: stage.project.tokens.create("ci", "viewer", actor="stage"), {"name": "ci"}

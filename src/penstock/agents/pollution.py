@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from penstock.agents.gallery.check import Finding
 from penstock.agents.schema import Note, Proposal, SiteSchema, Status
+from penstock.counting import count
 
 MOST_FAILURES = 3
 # A site is refreshed so often in a row, whatever its selectors are called by then.
@@ -56,8 +57,8 @@ def _counted(schema: SiteSchema, note: Note, before: Note | None) -> Note:
     is_new = not any(each.version == schema.version and each.count == failed for each in same)
     is_known = before is not None and before.version == schema.version
     status = before.status if before is not None and is_known else "open"
-    count = max(1, failed + (1 if is_new else 0))
-    return replace(note, count=count, version=schema.version, status=status)
+    failures = max(1, failed + (1 if is_new else 0))
+    return replace(note, count=failures, version=schema.version, status=status)
 
 
 def _take_up(found: Pollution, schema: SiteSchema, note: Note) -> None:
@@ -96,8 +97,9 @@ def question(schema: SiteSchema, note: Note) -> Proposal:
         kind="images",
         name=f"{note.selector}: {note.reason}",
         description=(
-            f"The images of {note.selector} are polluted ({note.reason}) in {note.count} versions of the "
-            f"schema, also after they were learned again. Approve to {act}; reject to keep these images."
+            f"The images of {note.selector} are polluted ({note.reason}) in "
+            f"{count(note.count, 'version')} of the schema, also after they were learned again. "
+            f"Approve to {act}; reject to keep these images."
         ),
         proposed_at=note.at,
         fields=("images",),

@@ -123,6 +123,8 @@ class SiteSchema(msgspec.Struct, frozen=True):
     held_out: tuple[str, ...] = ()
     # Why the mapper learned it.
     learned_for: str | None = None
+    # The source whose mapper has learned it.
+    learned_by: str | None = None
     # How often in a row the mapper has learned it because of its images.
     image_refreshes: int = 0
     # By proposal. Only people write them, and only agents write proposals: neither overwrites the other.
@@ -135,9 +137,19 @@ class SiteSchema(msgspec.Struct, frozen=True):
 
 def read_schema(data: dict[str, Any]) -> SiteSchema:
     """A schema as it was saved; what later versions add to a record is left alone."""
+    notes = data.get("pollution_notes")
+    if isinstance(notes, list):
+        data = {**data, "pollution_notes": [_note(each) for each in notes]}
     found = msgspec.convert(data, SiteSchema, strict=False)
     decided = tuple(_decided(each, found.decisions) for each in found.schema_proposals)
     return msgspec.structs.replace(found, schema_proposals=decided)
+
+
+def _note(note: Any) -> Any:
+    """SQL clients may append a plain text: what is polluted."""
+    if not isinstance(note, str):
+        return note
+    return Note(id=note, at="", selector=note, reason="noted by a client")
 
 
 def _decided(proposal: Proposal, decisions: dict[str, Decision]) -> Proposal:

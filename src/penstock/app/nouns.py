@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.app.schedules import Schedules
     from penstock.app.service import Service
     from penstock.app.signals import Signals
+    from penstock.app.sites import Sites
     from penstock.app.sources import Sources
     from penstock.app.sql import Sql
     from penstock.app.store import ProjectStore
@@ -301,6 +302,13 @@ class Nouns(project.Project):
         from penstock.app.signals import Signals
 
         return Signals(self)
+
+    @cached_property
+    def sites(self) -> Sites:
+        """Sites that agents have learned, and proposals about their schemas."""
+        from penstock.app.sites import Sites
+
+        return Sites(self)
 
     @cached_property
     def sources(self) -> Sources:

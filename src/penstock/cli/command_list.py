@@ -45,6 +45,7 @@ GROUPS = {
         "jobs": Command("jobs", "list jobs, or show one"),
         "records": Command("records", "list or export records"),
         "schema": Command("schema", "schemas of records: infer, check"),
+        "sites": Command("sites", "sites that agents learned, proposals to decide"),
         "page": Command("page", "show a fetched page"),
         "rejects": Command("rejects", "rejected items: list, show, redrive"),
         "checkpoints": Command("checkpoints", "checkpoints of a source"),

@@ -68,6 +68,8 @@ BY_VERB: dict[str, str] = {
     "rejects.list": "penstock rejects list shows them",
     "runbooks.list": "penstock runbook lists them",
     "runs.list": "penstock runs lists them",
+    "sites.list": "penstock sites lists them",
+    "sites.proposals": "penstock sites proposals {} --state all lists them",
     "sources.list": "penstock sources lists them",
     "tokens.list": "penstock token list shows them",
 }

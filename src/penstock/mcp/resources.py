@@ -33,6 +33,8 @@ OFFERED: dict[str, str] = {
     "rejects.list": "Rejected items",
     "records.collections": "Collections of records",
     "records.list": "Records of one collection",
+    "sites.list": "Sites that agents have learned",
+    "sites.proposals": "Proposals about the schemas of sites",
     "runbooks.list": "Runbooks",
     "runbooks.get": "One runbook",
     "journal.list": "The journal, newest first",

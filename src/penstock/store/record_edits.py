@@ -30,14 +30,26 @@ class RecordEdits(Noun):
     """The verbs that change records without a pipeline."""
 
     def edit(
-        self, collection: str, key: str, fields: Mapping[str, Any], actor: str, reason: str
+        self,
+        collection: str,
+        key: str,
+        fields: Mapping[str, Any],
+        actor: str,
+        reason: str,
+        *,
+        if_version: int | None = None,
     ) -> int:
-        """Set these fields of a record; answers with its version, which is new unless nothing differs."""
+        """Set these fields of a record; answers with its version, which is new unless nothing differs.
+
+        With `if_version` it is refused if the record has another version by now.
+        """
         where: Where = (collection, key)
         with self._db.writing() as now:
             record = read_present(self._db, [where]).get(where)
             if record is None or record.is_removed or record.id is None:
                 raise UsageError(f"there is no {collection} record {key!r:.100}", code="no_record")
+            if if_version not in (None, record.version):
+                raise Refused(f"this {collection} record has changed", code="record_changed")
             before = _object(record, collection)
             changed = {name for name, value in fields.items() if before.get(name) != value}
             if not changed:

@@ -152,6 +152,7 @@ def save_learned(
         version=version,
         held_out=visited.held_out(schema.schema_data),
         learned_for=why,
+        learned_by=site.ctx.source.key,
         image_refreshes=refreshes + (why == IMAGES),
         **({} if before is not None else EMPTY),
     )

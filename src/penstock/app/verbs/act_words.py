@@ -232,6 +232,16 @@ WORDS: dict[str, ActWords] = {
         "penstock token revoke {name}",
         is_grave=True,
     ),
+    "sites.approve": ActWords(
+        "Approve the proposal",
+        "The schema of the site changes; extraction goes on when the validator has confirmed it.",
+        "penstock sites approve {domain} {proposal} --yes",
+    ),
+    "sites.reject": ActWords(
+        "Reject the proposal",
+        "The proposal is closed, and the schema of the site stays as it is.",
+        "penstock sites reject {domain} {proposal}",
+    ),
     "store.migrate": ActWords(
         "Migrate the database",
         "The schema becomes the one that this version knows.",

@@ -207,6 +207,8 @@ ACTS: dict[str, Act] = {
         _act("signals.raise_", OPERATOR, "/signals/{name}", "data source key traceparent"),
         # Tokens are made by whoever has a shell: their text must not be in an answer that is kept.
         _act("tokens.revoke", ADMIN, "/tokens/{name}/revoke"),
+        _act("sites.approve", OPERATOR, "/sites/{domain}/proposals/{proposal}/approve"),
+        _act("sites.reject", OPERATOR, "/sites/{domain}/proposals/{proposal}/reject"),
         _act("store.migrate", ADMIN, "/store/migrate"),
         _act("store.rename", ADMIN, "/store/rename"),
         _act("sql.install", ADMIN, "/sql/install", "schema", "sql.remove"),
