@@ -10,7 +10,10 @@ import pytest
 
 import penstock
 
-HEAVY = ("aiohttp", "asyncio", "lxml", "penstock.engine", "protego", "rich", "selectolax")
+HEAVY = (
+    *("aiohttp", "asyncio", "importlib.metadata", "lxml", "penstock.engine"),
+    *("protego", "rich", "selectolax"),
+)
 STATUS = """
 import sys
 from penstock.cli import main

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from penstock.errors import ConfigError, nearest
 from penstock.settings.declaration import Keys, Usual, about, names_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "penstock.connectors"
 # Named by text: the settings know that there are connectors, and nothing of what they do.
@@ -48,15 +50,14 @@ def connector_names() -> list[str]:
 @cache
 def find_connector(name: str) -> Any:
     """The class of a connector; a ConfigError in one line if there is none or it can't be used."""
-    entry = EntryPoint(name, BUILT_IN[name], GROUP) if name in BUILT_IN else _installed().get(name)
-    if entry is None:
-        raise ConfigError(f"there is no connector {name!r}, {nearest(name, connector_names())}")
+    place = BUILT_IN.get(name) or _place_of(name)
     try:
-        found = getattr(import_module(entry.module), entry.attr)
+        module, _, attribute = place.partition(":")
+        found = getattr(import_module(module), attribute)
         keys = keys_of_connector(found)
     except Exception as error:  # an installed package may fail in any way
         raise ConfigError(
-            f"the connector {name!r} ({entry.value}) can't be loaded: {type(error).__name__}: {error}"
+            f"the connector {name!r} ({place}) can't be loaded: {type(error).__name__}: {error}"
         ) from error
     taken = set(names_of(keys)) & _keys_of_sources()
     if taken:
@@ -78,6 +79,17 @@ def _keys_of_sources() -> set[str]:
     return set(SOURCE_KEYS)
 
 
+def _place_of(name: str) -> str:
+    """Module and class of a connector that an installed package adds."""
+    entry = _installed().get(name)
+    if entry is None:
+        raise ConfigError(f"there is no connector {name!r}, {nearest(name, connector_names())}")
+    return f"{entry.module}:{entry.attr}"
+
+
 @cache
 def _installed() -> dict[str, EntryPoint]:
+    # Reading what is installed takes longer to import than any room of Penstock: only who asks for it pays.
+    from importlib.metadata import entry_points
+
     return {each.name: each for each in entry_points(group=GROUP)}
