@@ -1,8 +1,9 @@
 """Two trees side by side: `python -m bench.compare PATH [--only noop] [--rounds 5]`.
 
-PATH is another checkout of Penstock with its own `.bench/venv` (`make bench ARGS=--quick` there makes it).
-Each round runs our side of each workload in both trees, in turn, at the same size. Printed are the medians of
-the rounds' ratios, of speed by the clock and of processor time. On a busy machine the second is steadier.
+PATH is another checkout of Penstock. Its own `.bench/venv` is used if there is one, otherwise that of this
+checkout, with its sources. Each round runs our side of each workload in both trees, in turn, at the same
+size. Printed are the medians of the rounds' ratios, of speed by the clock and of processor time. On a busy
+machine the second is steadier.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def _speed(measured: tuple[float, float, dict[str, Any]]) -> float:
 def main() -> int:
     asked = _arguments()
     other = asked.tree.resolve()
-    if not (other / ".bench/venv/bin/python").exists():
-        print(f"{other} has no .bench/venv: run `make bench ARGS=--quick` there", file=sys.stderr)
+    if not (other / "src/penstock").is_dir() or not (other / "bench").is_dir():
+        print(f"{other} is no checkout of Penstock with its bench", file=sys.stderr)
         return 2
     for name in asked.only or USUAL:
         workload = WORKLOADS[name](Scale(asked.quick, False, False))
@@ -94,10 +95,11 @@ def _run(tree: Path, side: Side, extra: dict[str, Any]) -> tuple[float, float, d
         folder = Path(name)
         work, result = folder / "work", folder / "result.json"
         work.mkdir()
-        command = [str(tree / ".bench/venv/bin/python"), "-m", "bench.side", side.call]
+        command = [str(_python_of(tree)), "-m", "bench.side", side.call]
         command += [json.dumps({**side.size, **extra}), str(result)]
         # The other tree's own bench measures it: their verbs may have other names.
-        environment = {**environment_in(folder), "PYTHONPATH": os.fspath(tree)}
+        places = os.pathsep.join((os.fspath(tree), os.fspath(tree / "src")))
+        environment = {**environment_in(folder), "PYTHONPATH": places}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         ended = subprocess.run(
             command,
@@ -113,6 +115,11 @@ def _run(tree: Path, side: Side, extra: dict[str, Any]) -> tuple[float, float, d
         found = json.loads(result.read_text())
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return float(found.get("seconds", 0.0)), used, found
+
+
+def _python_of(tree: Path) -> Path:
+    own = tree / ".bench/venv/bin/python"
+    return own if own.exists() else Path(sys.executable)
 
 
 def _arguments() -> argparse.Namespace:

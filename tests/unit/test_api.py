@@ -57,6 +57,7 @@ NOT_SERVED = {
     "service.work": "works in the calling process",
     "signals.trigger": "has the trigger's token",
     "sources.probe": "goes out to the place of a source, in the server's process",
+    "sql.perform": "the leader does it every second; a command does it where nobody leads",
     "store.backup": "takes a path",
     "store.copy": "takes an address of a database, with its password",
     "store.restore": "takes a path, and replaces the file that the server reads",
@@ -179,6 +180,11 @@ def test_unknown_ids_and_paths_are_problems_with_a_code_and_what_is_near(project
         assert "b.com/shop" in near.json["hint"]
         near = await at.ask("GET", "/api/v1/runbooks/source-brake")
         assert "source-broke" in near.json["hint"]
+        for path, hint in (
+            ("/api/v1/runs/77", "GET /api/v1/runs"),
+            ("/api/v1/nothing", "the page /api lists every path"),
+        ):
+            assert (await at.ask("GET", path)).json["hint"] == hint
         given = {"Origin": f"http://127.0.0.1:{at.port}", "X-CSRF-Token": at.csrf}
         wrong = await at.ask("PUT", "/api/v1/runs", headers=given)
         assert (wrong.status, wrong.json["code"]) == (405, "method_not_allowed")

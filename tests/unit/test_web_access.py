@@ -45,6 +45,13 @@ def test_a_token_acts_in_its_own_name_and_its_use_is_noted(project: Project) -> 
     assert view.used_at is not None
 
 
+def test_a_token_without_a_name_is_named_after_its_role(project: Project) -> None:
+    made = [project.tokens.create(None, "viewer").name for _ in range(2)]
+    assert all(name.startswith("viewer-") for name in made)
+    assert {view.name for view in project.tokens.list().items} == set(made)
+    assert len(set(made)) == 2
+
+
 @pytest.mark.parametrize(
     ("made_of", "code"),
     [

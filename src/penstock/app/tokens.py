@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
@@ -24,7 +25,7 @@ class Tokens(Noun):
 
     def create(
         self,
-        name: str,
+        name: str | None,
         role: RoleName,
         *,
         expires_in_s: float | None = USUAL_S,
@@ -33,16 +34,18 @@ class Tokens(Noun):
     ) -> NewTokenView:
         """Make a token. The answer is the only place where its text is; None is a token without an end.
 
-        `name` is the actor of everything that is done with it.
+        `name` is the actor of everything that is done with it; None makes one from the role.
         """
+        if role not in ROLES:
+            raise UsageError(f"there is no role {role!r}", nearest(role, ROLES), code="no_role")
+        if name is None:
+            name = f"{role}-{secrets.token_hex(3)}"
         if not NAME.fullmatch(name):
             raise UsageError(
                 f"a token can't be called {name[:80]!r}",
                 "use letters, digits and . _ @ + -, such as ci or ann@example.com",
                 code="bad_token_name",
             )
-        if role not in ROLES:
-            raise UsageError(f"there is no role {role!r}", nearest(role, ROLES), code="no_role")
         if expires_in_s is not None and not SHORTEST_S <= expires_in_s <= LONGEST_S:
             raise UsageError(
                 "a token expires after a minute to ten years",

@@ -21,6 +21,7 @@ from penstock.app.views.view import Page
 from penstock.web.guard import INNER_SLASH
 from penstock.web.idempotency import REPLAYED, asked_once, keys_of
 from penstock.web.lines import lines_response
+from penstock.web.problem_response import PREFIX
 from penstock.web.threads import LONG_READ_S, in_thread, in_thread_reading, one_long_read
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from penstock.app import Project
 
-PREFIX = "/api/v1"
 JSON = "application/json"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 # A larger answer is refused: a page of a thousand large records, say.
@@ -122,7 +122,7 @@ def require(request: Request, role: Role) -> Identity:
         raise Problem(
             403,
             "role_needed",
-            f"{identity.name} is {identity.role}; this needs the role {role}.",
+            f"{identity.name} has the role {identity.role}; this needs {role}.",
             f"an administrator makes a token that may: penstock token create --role {role}",
         )
     return identity

@@ -145,8 +145,9 @@ async def _answer_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  by the table of handlers
     code = STATUS_CODES.get(error.status_code, "http")
     detail = "There is nothing at this path." if error.status_code == 404 else str(error.detail)
+    hint = "the page /api lists every path" if error.status_code == 404 else ""
     headers = dict(error.headers or {})
-    return _shown(request, Problem(error.status_code, code, detail, headers=headers))
+    return _shown(request, Problem(error.status_code, code, detail, hint, headers=headers))
 
 
 async def _answer_mistake(request: Request, error: Exception) -> Response:

@@ -15,13 +15,13 @@ from penstock.version import __version__
 from penstock.web import idempotency
 from penstock.web.lines import MEDIA_TYPE as LINES
 from penstock.web.problem_response import MEDIA_TYPE as PROBLEM
+from penstock.web.problem_response import PREFIX
 from penstock.web.streams import MEDIA_TYPE as EVENTS
 from penstock.web.streams import STREAMS, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PREFIX = "/api/v1"
 JSON = "application/json"
 ROLE, UNDO = "x-penstock-role", "x-penstock-undo"
 ABOUT = (

@@ -21,7 +21,7 @@ from penstock.app.views.overview import OverviewView
 from penstock.app.views.progress import RunReport
 from penstock.app.views.view import View
 from penstock.errors import StoreError
-from penstock.web.api import PREFIX, path_values, query_values, require
+from penstock.web.api import path_values, query_values, require
 from penstock.web.follower import (
     MOST_EVENTS,
     EventSubscription,
@@ -30,6 +30,7 @@ from penstock.web.follower import (
     RunSubscription,
     Subscription,
 )
+from penstock.web.problem_response import PREFIX
 from penstock.web.threads import in_thread_reading
 
 if TYPE_CHECKING:

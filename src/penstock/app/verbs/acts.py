@@ -89,7 +89,7 @@ def _refuse_step(by: Identity, arguments: Mapping[str, Any]) -> None:
     needed = ACTS[verb].role if verb in ACTS else OPERATOR
     if not by.may(needed):
         raise Refused(
-            f"{by.name} is {by.role}; this step needs the role {needed}", code="role_needed"
+            f"{by.name} has the role {by.role}; this step needs {needed}", code="role_needed"
         )
 
 

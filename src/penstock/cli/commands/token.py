@@ -17,9 +17,9 @@ DESCRIPTION = """\
 Tokens let programs and people use the API and the dashboard of `penstock web`. A program sends
 `Authorization: Bearer TOKEN`; a person pastes the token on the login page. Only a hash of it is stored."""
 CREATE = """\
-Make a token and print it, once: it can't be shown again. NAME is the actor of everything done with it. A
-viewer reads; an operator also runs, pauses, retries and releases; an admin also undoes, discards, rewinds
-and revokes tokens."""
+Make a token and print it, once: it can't be shown again. NAME is the actor of everything done with it;
+without one it is made from the role. A viewer reads; an operator also runs, pauses, retries and releases; an
+admin also undoes, discards, rewinds and revokes tokens."""
 LIST = 'Tokens, newest first, without their texts. "used" is exact to a minute.'
 REVOKE = "End a token and the browser sessions that it began, at once."
 EXAMPLES = """\
@@ -40,7 +40,9 @@ def register(commands: Commands) -> None:
     parser = add_command(commands, "token", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
     creating = add_verb(verbs, "create", "make a token", CREATE, EXAMPLES.splitlines()[0])
-    creating.add_argument("name", metavar="NAME", help="who or what it is for, such as ci")
+    creating.add_argument(
+        "name", metavar="NAME", nargs="?", help="who or what it is for, such as ci"
+    )
     creating.add_argument("--role", required=True, choices=ROLES, help="what it may do")
     creating.add_argument(
         "--expires", default="90d", metavar="TIME", help="how long it is valid, or never (90d)"
