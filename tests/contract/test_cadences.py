@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.jobs.effects import Effects
 from penstock.schedules.auto import EndedRun, Standing
 from penstock.store.cadences import CadenceMove, CadenceRow
-from penstock.store.schedules import Planned
+from penstock.store.schedule_rows import Planned
 from tests.contract.scenes import SITE, World, a_save, done, quarantined
 
 

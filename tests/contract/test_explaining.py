@@ -18,7 +18,7 @@ from penstock.jobs.run import Plan, PlannedStage, RunKind, RunState
 from penstock.outlook.outlook import Outlook
 from penstock.outlook.seen_gates import GateSeen
 from penstock.settings.opening_hours import OpeningHours, WeeklyWindow
-from penstock.store.schedules import Planned
+from penstock.store.schedule_rows import Planned
 from tests.contract.scenes import (
     SITE,
     WIDE,

@@ -15,7 +15,7 @@ from penstock.jobs.outcome import Flush
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
 from penstock.store import continuation
 from penstock.store.new_jobs import add_jobs
-from penstock.store.schedules import Passing, Planned, Start
+from penstock.store.schedule_rows import Passing, Planned, Start
 from tests.contract.scenes import SITE, World, a_job, done, quarantined, retried, skipped
 
 GATHERED = Plan(

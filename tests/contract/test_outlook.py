@@ -14,7 +14,7 @@ from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource
 from penstock.outlook.outlook import Outlook
-from penstock.store.schedules import Planned
+from penstock.store.schedule_rows import Planned
 from tests.contract.scenes import SITE, World, a_job, done, retried, throttled
 from tests.contract.test_explaining import (
     QUICK,

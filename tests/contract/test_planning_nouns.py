@@ -15,7 +15,7 @@ from penstock.app.views.schedules import UpcomingTick
 from penstock.cli.remedies import hint_of
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import ConfigError, Refused, UsageError
-from penstock.store.schedules import Passing
+from penstock.store.schedule_rows import Passing
 from tests.contract.scenes import PLAIN_STEPS, Place
 
 WINDOWS = """

@@ -21,7 +21,7 @@ from penstock.jobs.job import JobState
 from penstock.jobs.run import RunKind
 from penstock.project import Project
 from penstock.store.queries import queries
-from penstock.store.schedules import Passing, Planned, ScheduleRow, Start, TickRow
+from penstock.store.schedule_rows import Passing, Planned, ScheduleRow, Start, TickRow
 from penstock.store.upkeep import Keep
 from tests.contract.scenes import PLAIN_STEPS, SITE, Place, StoreKind, World, done
 from tests.tapped import Tapped
@@ -286,7 +286,7 @@ def test_seven_days_of_a_minute_cron_are_one_run_and_every_miss_is_recorded(
     assert len(b.runs()) == 2
     assert run.options.start_at == before
     assert run.options.end_at == b.row().last_due_at
-    assert "makes up for 10,079 ticks" in run.reason
+    assert "covers 10,079 missed ticks" in run.reason
     assert {tick.run_id for tick in b.ticks() if tick.outcome == "missed"} == {run.id}
     told = [event for event in b.world.store.journal.events() if event.kind == "schedule.missed"]
     assert [event.detail for event in told] == ["main: 10,079 ticks missed"]
@@ -811,7 +811,7 @@ def test_as_many_misses_are_recorded_as_ticks_were_missed(bench: Callable[..., B
     assert b.outcomes() == {"missed": 4, "fired": 1}
     assert sum(each.missed for each in b.world.store.schedules.tick_counts(b.world.source())) == 5
     assert [data["ticks"] for data in missed_signals(b)] == [5]
-    assert b.ticks()[-1].reason == "makes up for 5 ticks"
+    assert b.ticks()[-1].reason == "covers 5 missed ticks"
 
 
 @pytest.mark.parametrize("names", [("daily", "sunday"), ("sunday", "daily")])

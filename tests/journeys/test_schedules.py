@@ -86,7 +86,7 @@ def test_seven_days_away_are_one_run_and_the_misses_are_listed(tmp_path: Path) -
         assert outcomes["missed"] in (10_079, 10_080)
         explained = said(rig, "schedules", "explain", "acme.com")
         assert f"{outcomes['missed']:,} ticks missed, from " in explained
-        assert f"makes up for {outcomes['missed']:,} ticks" in explained
+        assert f"covers {outcomes['missed']:,} missed ticks" in explained
         [seen] = told(rig, "schedules")
         assert (seen["last_outcome"], seen["is_planned"]) == ("fired", True)
         rig.assert_sound()

@@ -13,7 +13,7 @@ from penstock.cli.entry import main
 from penstock.engine.leader.leader_loop import LOOK_S, LeaderLoop
 from penstock.project import Project
 from penstock.schedules.calendars import known_until
-from penstock.store.schedules import Planned
+from penstock.store.schedule_rows import Planned
 from penstock.testing import VirtualClock
 from tests.journeys.rig import PAGES
 

@@ -39,7 +39,7 @@ from penstock.settings.schedule import KEYS, MISSED, OVERLAPS, POLICIES
 from penstock.settings.values import WatchSettings
 from penstock.store.hooks import body_of
 from penstock.store.rows import CauseOfRun, RunRow
-from penstock.store.schedules import Outcome
+from penstock.store.schedule_rows import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
 PIPELINES = (DOCS / "pipelines.md").read_text()

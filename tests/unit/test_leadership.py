@@ -18,7 +18,7 @@ from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import StoreUnreachable
 from penstock.project import Project
 from penstock.store.leaders import Term
-from penstock.store.schedules import DueRow, Passed, Passing
+from penstock.store.schedule_rows import DueRow, Passed, Passing
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.store import Store
 from penstock.testing import VirtualClock

@@ -73,7 +73,7 @@ def test_gates_of_the_configuration_are_told_by_lists_and_by_explain(project: Pr
 
 
 def test_next_run_is_not_before_the_hours_of_its_schedule(project: Project) -> None:
-    from penstock.store.schedules import Planned
+    from penstock.store.schedule_rows import Planned
 
     source_id, at = project.source_ids["night.example"], project.now() + 3600
     store = project.connection

@@ -47,7 +47,7 @@ class Audit(Noun):
         """Compare every event with its seal, and every seal with the one before it.
 
         With `anchor`, a file of heads, each of them must still be in the chain: only this finds a chain that
-        was cut off or made anew. `on_progress` is called with how many events were compared.
+        was cut off or rebuilt. `on_progress` is called with how many events were compared.
         """
         heads = [] if anchor is None else read_anchors(anchor, self._name)
         found, told = Verification(self._store.audit.tombstones()), 0

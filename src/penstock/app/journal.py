@@ -59,7 +59,7 @@ class Journal(Noun):
         where: Sequence[str] = (),
         limit: int | None = None,
     ) -> Iterator[EventView]:
-        """All of them, or the newest so many, read in pages as you go."""
+        """Iterate over all of them, or the newest `limit`, page by page."""
 
         def read(cursor: str | None, size: int) -> Page[EventView]:
             return self.list(

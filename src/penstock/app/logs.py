@@ -42,7 +42,7 @@ class Logs(Noun):
     def each(
         self, *, run: int | None = None, job: int | None = None, limit: int | None = None
     ) -> Iterator[LogLineView]:
-        """All of them, or the newest so many, read in pages as you go."""
+        """Iterate over all of them, or the newest `limit`, page by page."""
         return each_item(
             lambda cursor, size: self.list(run=run, job=job, cursor=cursor, limit=size), limit
         )

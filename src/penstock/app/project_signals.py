@@ -148,7 +148,7 @@ class ProjectSignals:
         return Reading(len(late), count(len(late), "schedule"), told)
 
     def missed(self) -> Reading:
-        """Those after which the source has not run: a run that was started by hand makes up for it."""
+        """Those after which the source has not run: a run that was started by hand covers it."""
         ran = {
             row.key: row.last_finished_at or 0.0 for row in self._project.connection.sources.all()
         }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.settings import ScheduleSettings
     from penstock.store.cadences import CadenceRow
-    from penstock.store.schedules import ScheduleRow
+    from penstock.store.schedule_rows import ScheduleRow
 
 
 def schedule_changes(project: Project) -> list[ScheduleChange]:

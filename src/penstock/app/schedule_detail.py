@@ -27,7 +27,7 @@ from penstock.settings.pattern import pattern_of
 if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.settings import ScheduleSettings
-    from penstock.store.schedules import ScheduleRow
+    from penstock.store.schedule_rows import ScheduleRow
 
 # So many starts to come are named, of so long a time.
 AHEAD = 5

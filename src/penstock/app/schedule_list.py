@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.settings import ScheduleSettings
     from penstock.store.cadences import CadenceRow
-    from penstock.store.schedules import ScheduleRow
+    from penstock.store.schedule_rows import ScheduleRow
 
 # A tick is overdue if no scheduler has looked at it for so long.
 OVERDUE_S = 60.0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.project import Project
     from penstock.schedules import Schedule
     from penstock.settings import ScheduleSettings
-    from penstock.store.schedules import ScheduleRow
+    from penstock.store.schedule_rows import ScheduleRow
 
 
 def upcoming_ticks(

@@ -1,6 +1,6 @@
 """The project of a job: a penstock.yaml in its folder, made of job.yaml and the command line.
 
-It is made anew by each command and written only if it says something new, so that all commands of `penstock`
+Each command makes it again and writes it only if it says something new, so that all commands of `penstock`
 work on the job's runs: `penstock status --project OUT`. Variables stay variables.
 """
 

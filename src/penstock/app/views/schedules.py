@@ -12,7 +12,7 @@ from penstock.app.views.view import Hidden, Time, View
 
 if TYPE_CHECKING:
     from penstock.store.cadences import CadenceRow
-    from penstock.store.schedules import TickCount, TickRow, VersionRow
+    from penstock.store.schedule_rows import TickCount, TickRow, VersionRow
 
 OUTCOMES = ("fired", "joined", "missed", "skipped", "denied")
 

@@ -9,7 +9,7 @@ from penstock.alerts.history import BreakerFacts, BudgetFacts, DriftFacts, Sched
 from penstock.gates.budget import PROJECT
 from penstock.store.alert_facts import WatchedSource
 from penstock.store.rows import BudgetRow
-from penstock.store.schedules import ScheduleRow
+from penstock.store.schedule_rows import ScheduleRow
 from penstock.store.store import Store
 
 HOUR_S = 3600.0

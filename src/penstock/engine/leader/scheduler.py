@@ -23,7 +23,7 @@ from penstock.schedules.start_hours import NEVER, calendar_warning, slot_opens_a
 from penstock.settings import ScheduleSettings, SourceSettings
 from penstock.store.announcements import Sooner
 from penstock.store.cadences import CadenceRow
-from penstock.store.schedules import DueRow, Passing, Planned, Start
+from penstock.store.schedule_rows import DueRow, Passing, Planned, Start
 from penstock.store.store import Store
 
 # How often a tick that waits for a run to end is looked at.
