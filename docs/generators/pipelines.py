@@ -62,7 +62,7 @@ def _fields(name: str, kind: type) -> Iterator[str]:
 
 
 def _properties(kind: type) -> Iterator[tuple[str, str, str]]:
-    for name, found in vars(kind).items():
+    for name, found in (each for base in reversed(kind.__mro__) for each in vars(base).items()):
         if isinstance(found, property) and found.fget and name not in INTERNAL:
             returns = str(inspect.signature(found.fget).return_annotation)
             yield name, cell(returns), first_line(found.fget)
