@@ -145,7 +145,8 @@ async def _answer_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  by the table of handlers
     code = STATUS_CODES.get(error.status_code, "http")
     detail = "There is nothing at this path." if error.status_code == 404 else str(error.detail)
-    hint = "the page /api lists every path" if error.status_code == 404 else ""
+    is_path = error.status_code == 404 and not wants_page(request.scope)
+    hint = "the page /api lists every path" if is_path else ""
     headers = dict(error.headers or {})
     return _shown(request, Problem(error.status_code, code, detail, hint, headers=headers))
 
