@@ -262,7 +262,7 @@ def test_what_fits_no_week_is_counted_by_systemd_and_left_out_by_cron() -> None:
     timer = next(text for name, text in export.files.items() if name.endswith(".timer"))
     assert "OnActiveSec=216000s\nOnUnitActiveSec=216000s\n" in timer
     assert export.left_out == ()
-    assert "makes up for nothing missed" in export.otherwise[0]
+    assert "starts nothing that was missed" in export.otherwise[0]
     assert "cron has no moments that are 216000s apart" in crontab([start], PLACE).left_out[0]
 
 

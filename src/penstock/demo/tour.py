@@ -60,7 +60,7 @@ def stops(run_of_catalogue: int, broken_job: int) -> tuple[Stop, ...]:
         ),
         Stop(
             "A budget is a hard stop",
-            "This source may send 20 requests in a run. What it could not ask for is set aside, not lost.",
+            "This source may send 20 requests in a run. The rest is in quarantine, not lost.",
             (("run", "metered"), ("budget", "--run", THAT_RUN)),
         ),
         Stop(

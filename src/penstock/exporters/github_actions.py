@@ -177,8 +177,8 @@ def _workflow(
 def _head(at: Workplace, export: Export) -> list[str]:
     head = [
         "# Made by `penstock export github-actions`. GitHub may start a schedule late, or leave one out, and",
-        "# makes up for none. Do not let `penstock up` work on this project as well: both would start its",
-        "# sources.",
+        "# starts none of those later. Do not let `penstock up` work on this project as well: both would",
+        "# start its sources.",
     ]
     if at.kept:
         head += [

@@ -136,7 +136,7 @@ def _by_interval(start: Start) -> tuple[list[str], list[str]]:
     every = f"{every_s:g}s"
     remarks = []
     if start.settings.missed != "skip":
-        remarks.append("systemd counts it from its own start, and makes up for nothing missed")
+        remarks.append("systemd counts it from its own start, and starts nothing that was missed")
     return [f"OnActiveSec={every}", f"OnUnitActiveSec={every}"], remarks
 
 

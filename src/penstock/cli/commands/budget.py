@@ -110,6 +110,6 @@ def _size(amount: float) -> str:
 
 
 def exhausted_words(budget: ExhaustedBudgetView, now: float) -> str:
-    """Which budget is used up, and when what it stopped goes on."""
-    anew = "" if budget.resets_at is None else f"; it resets {until(budget.resets_at, now)}"
-    return f"{budget.text}{anew}; penstock budget"
+    """Which budget is exhausted, and when what it stopped continues."""
+    reset = "" if budget.resets_at is None else f"; it resets {until(budget.resets_at, now)}"
+    return f"{budget.text}{reset}; penstock budget"

@@ -75,7 +75,7 @@ class NotSimulated(msgspec.Struct, frozen=True):
 
 
 class Figures(Counts):
-    """What a project would come to in so many days. `events` is how many steps the simulation took."""
+    """What a project would do in a number of days. `events` is how many steps the simulation took."""
 
     began_at: float
     days: int

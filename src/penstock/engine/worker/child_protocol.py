@@ -1,7 +1,7 @@
 """What a worker and its child processes say to each other, and how it travels.
 
 Each message is MessagePack behind its length, on a socket of its own, so that whatever a step
-prints can't disturb it. Errors travel as data and are made anew on the other side.
+prints can't disturb it. Errors travel as data and are made again on the other side.
 """
 
 from __future__ import annotations
