@@ -20,6 +20,7 @@ from penstock.app.verbs.parameters import noun_class
 from penstock.app.verbs.reads import READS, Read
 from penstock.web import api, streams
 from penstock.web.openapi import document
+from penstock.web.problem_response import PREFIX
 from penstock.web.streams import STREAMS
 from tests.unit.test_web import Site, visit
 
@@ -115,7 +116,7 @@ def test_openapi_document_is_valid_and_has_every_route_of_the_api() -> None:
     for schema in found["components"]["schemas"].values():
         jsonschema_rs.meta.validate({"$schema": found["jsonSchemaDialect"], **schema})
     calls = api.calls_by_path().items()
-    served = {(api.PREFIX + path, method) for path, methods in calls for method in methods}
+    served = {(PREFIX + path, method) for path, methods in calls for method in methods}
     assert shown_paths() == served | {(route.path, "GET") for route in streams.routes()}
     assert {path for path, _ in served} == {route.path for route in api.routes()}
     operations = [each for methods in found["paths"].values() for each in methods.values()]

@@ -18,6 +18,7 @@ AGAIN_S = 5
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} - Penstock</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">{head}
+<link rel="icon" href="/static/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/static/penstock.css"></head>
 <body class="plain"><main><h1>{title}</h1>
 {body}
@@ -71,7 +72,9 @@ def database_page() -> HTMLResponse:
 
 
 def refused_page(problem: Problem) -> HTMLResponse:
-    hint = f"<p>{escape(problem.hint)}</p>" if problem.hint else ""
+    # The hint of a remedy is a call in Python, or a request.
+    said = problem.hint if problem.remedy is None else ""
+    hint = f"<p>{escape(said)}</p>" if said else ""
     if problem.status == 404 and not hint:
         hint = "<p>The address may be mistyped. The menu of the overview has every page.</p>"
     body = f'<p>{escape(problem.detail)}</p>{hint}<p><a href="/">To the overview</a></p>'
