@@ -107,6 +107,7 @@ def test_every_format_holds_every_company_and_runs_nothing(tmp_path: Path) -> No
     assert [row["name"] for row in rows] == ["Acme Tools LLC", "'" + HOSTILE["name"]]
     assert rows[1]["city"] == "a\tb;'=1+1"
     assert rows[0]["sources"] == "dump:a; api:b"
+    assert rows[0]["phone"] == WHOLE["phone"], "a number runs nothing, and is read by programs"
     lines = [
         msgspec.json.decode(line) for line in (folder / "companies.jsonl").read_bytes().splitlines()
     ]

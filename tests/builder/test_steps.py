@@ -423,3 +423,18 @@ def test_filters_leave_out_what_speaks_against_them_and_count_it(tmp_path: Path)
         [about] = ended.records("companies_runs").values()
         assert (about["companies"], about["left_out"]) == (1, 1)
     assert names(builder.dataset()) == {"Bell Bakery"}
+
+
+def test_codes_of_activity_are_compared_with_codes_and_not_with_words(tmp_path: Path) -> None:
+    builder = Builder(tmp_path, {"filters": {"naf_include": ["10.71"]}})
+    builder.write(
+        [
+            {**ROWS[0], "category": "Bakery", "NAF": "10.71C"},
+            {**ROWS[1], "category": "Bakery", "NAF": "47.24Z"},
+        ]
+    )
+    with builder.ran() as ended:
+        [about] = ended.records("companies_runs").values()
+        assert (about["companies"], about["left_out"]) == (1, 1)
+    [company] = builder.dataset()
+    assert (company["category"], company["activity_code"]) == ("Bakery", "10.71C")

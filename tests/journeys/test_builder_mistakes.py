@@ -67,6 +67,12 @@ def test_all_mistakes_of_a_job_are_told_at_once_with_line_and_nearest_key(rig: J
             {"profile": {"extends": "quick", "without": "normalize.resolve"}},
             "'normalize.resolve'",
         ),
+        (
+            {"profile": "mine", "profiles": {"mine": {"without": "normalize.resolve"}}},
+            "profile 'mine': step 'enrich.email' needs 'normalize.resolve'",
+        ),
+        ({"dumps": []}, "the job names nothing to read"),
+        ({"profile": "deep"}, "maps.key is missing, which enrich.google_maps needs"),
         ({"features": {"surp": True}}, "there is no feature 'surp'; did you mean 'serp'?"),
         ({"source": {"limits": {"concurency": 2}}}, "source.limits.concurency: unknown key"),
         ({"source": {"params": {}}}, "source.params: is made of the job; leave it out"),
@@ -120,7 +126,7 @@ def test_variable_that_is_not_set_is_named_and_its_value_is_never_written(rig: J
         (
             "run-profile --set crawl.max_pagez=5",
             2,
-            "crawl.max_pagez: unknown key, did you mean 'max_p",
+            "with its profile and --set: crawl.max_pagez: unknown key, did you mean 'max_p",
         ),
         ("run-profile --set crawl", 2, "write it as crawl.max_pages=5"),
         ("run-profile --sample 0", 2, "'0' is not a number from 1 up"),
@@ -147,6 +153,9 @@ def test_project_of_somebody_else_is_not_overwritten(rig: JobRig) -> None:
     assert answer.returncode == 2
     assert "is a project of its own\n  choose another --outdir" in answer.stderr
     assert (rig.out / "penstock.yaml").read_text() == "project: mine\n"
+    a_file = rig.builder("run-profile", "--job", "job.yaml", "--outdir", "companies.csv")
+    assert a_file.returncode == 2
+    assert "companies.csv is no folder\n  name another one" in a_file.stderr
 
 
 def test_extra_that_is_not_installed_is_named(rig: JobRig) -> None:

@@ -26,6 +26,7 @@ FIELDS = (
         "legal_id", "string", "Number in the country's register of companies, without separators"
     ),
     Field("category", "string", "What the company does, in the words of its source"),
+    Field("activity_code", "string", "Code of that: NAF, NACE or SIC, as its source writes it"),
     Field("street", "string", "Street and house number"),
     Field("city", "string", "City"),
     Field("postcode", "string", "Postcode in the spelling of its country"),

@@ -6,7 +6,7 @@ from them. Budgets, the profile and its features are no part of it: they are key
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -27,6 +27,9 @@ Format = Literal["csv", "jsonl", "xml", "parquet", "sqlite", "zip", "tar"]
 Parser = Literal["auto", "usaddress", "libpostal", "postcode"]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(min_length=1, max_length=2_000)]
+GOOGLE = "https://places.googleapis.com"
+MAPS_STEP = "enrich.google_maps"
+NOTHING_TO_READ = "the job names nothing to read: dumps, api.endpoints, http.seeds or sitemap"
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -41,7 +44,9 @@ class Filters(Part, frozen=True):
     ] = ()
     naf_include: Annotated[
         tuple[Text, ...],
-        Meta(description="the same for codes of activity: `[56.10, 47]`; dots do not count"),
+        Meta(
+            description="the same for codes of activity (NAF, NACE, SIC): `[56.10, 47]`; dots do not count"
+        ),
     ] = ()
     regions: Annotated[
         tuple[Text, ...], Meta(description="states or regions, as the dataset has them: `[IL, MA]`")
@@ -252,8 +257,13 @@ class Dns(Part, frozen=True):
 class Maps(Part, frozen=True):
     """A Places API (step `enrich.google_maps`)."""
 
-    url: Annotated[str, Meta(description="its address")] = "https://places.googleapis.com"
+    url: Annotated[str, Meta(description="its address")] = GOOGLE
     key: Annotated[str, Meta(description='its key: `"${MAPS_KEY}"`; required for Google\'s')] = ""
+
+    @property
+    def lacks_key(self) -> bool:
+        """Google answers nobody without one; others may."""
+        return not self.key and self.url.rstrip("/") == GOOGLE
 
     def __repr__(self) -> str:
         return f"Maps({self.url})"
@@ -386,6 +396,17 @@ def _refuse(job: Job) -> None:
     if job.serp.provider == "json" and "{query}" not in job.serp.url:
         raise ConfigError("job: serp.url: the address of a `json` provider has {query} in it")
     known_formats(job.output.formats)
+
+
+def refuse_lacking(job: Job, steps: Set[str]) -> None:
+    """Refuse a job that lacks what steps of its profile can't do without, before anything is spent on it."""
+    if not job.reads_anything:
+        raise ConfigError(f"job: {NOTHING_TO_READ}", "penstock builder init writes a first job")
+    if MAPS_STEP in steps and job.maps.lacks_key:
+        raise ConfigError(
+            f"job: maps.key is missing, which {MAPS_STEP} needs",
+            'set a variable, and maps: {key: "${MAPS_KEY}"} in the job; or --no-feature maps',
+        )
 
 
 def _countries(job: Job) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ PARSING = "Parsing & Normalisation"
 ENRICHMENT = "Enrichment"
 PACKAGING = "Quality & Packaging"
 
-builder = Registry("builder", default="standard", extra="builder", version="builder 1")
+builder = Registry("builder", default="standard", extra="builder", version="builder 2")
 
 builder.add(
     "dumps.collect",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.builder.job_file import Budgets, JobFile
@@ -50,7 +50,8 @@ class Choices:
 
     def selection(self, keys: JobFile) -> Selection:
         """The steps of the profile, in order; or why it has none."""
-        return select(builder, self.profile_of(keys))
+        found = builder.profile_of(self.profile_of(keys))
+        return select(builder, replace(found, name=self.profile_name(keys)))
 
 
 def _named(wanted: str | Mapping[str, Any]) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from penstock.app.builder.choices import Choices
 from penstock.app.builder.job import BuilderJob
 from penstock.app.step_graphs import BUILDER
 from penstock.app.text_files import replace_text
-from penstock.builder.job import Job, job_of
+from penstock.builder.job import Job, job_of, refuse_lacking
 from penstock.errors import ConfigError, UsageError
 from penstock.pipeline.selection import overlaid
 from penstock.private_files import FILE_MODE
@@ -80,16 +80,16 @@ class ProjectFile:
             made["limits"] = {"concurrency": self.choices.concurrency}
         return _laid(_laid(self._entry(USUAL), written or self._entry({})), self._entry(made))
 
-    def _entry(self, value: Any) -> Entry:
+    def _entry(self, value: Any, file: str = "") -> Entry:
         """A value that is not written anywhere, as if it stood in job.yaml."""
         if isinstance(value, Entry):
             return value
-        here = replace(self.job.written, line=0, file=self.job.shown)
+        here = replace(self.job.written, line=0, file=file or self.job.shown)
         if isinstance(value, Mapping):
-            inner = {name: self._entry(each) for name, each in value.items()}
+            inner = {name: self._entry(each, file) for name, each in value.items()}
             return replace(here, value=inner)
         if isinstance(value, (list, tuple)):
-            return replace(here, value=[self._entry(each) for each in value])
+            return replace(here, value=[self._entry(each, file) for each in value])
         return replace(here, value=value)
 
     def check(self) -> None:
@@ -101,12 +101,14 @@ class ProjectFile:
         except ConfigError as error:
             raise self._of_job(error) from None
         params = nearest_entry(substituted, f"sources.{self.job.name}.params")
-        config = self.choices.selection(self.job.keys).config
-        under = replace(params, file=f"{params.file} with its profile and --set", line=0)
+        selection = self.choices.selection(self.job.keys)
+        config = selection.config
+        over = self._entry(config, f"{self.job.shown} with its profile and --set")
         problems = Problems()
-        problems.read(_laid(under, self._entry(config)), lambda each: read_struct(Job, each))
+        problems.read(_laid(params, over), lambda each: read_struct(Job, each))
         problems.refuse()
-        job_of(overlaid(plain(params), config))
+        job = job_of(overlaid(plain(params), config))
+        refuse_lacking(job, {each.name for each in selection.steps})
 
     def _refuse_own_keys(self) -> None:
         for section, keys in (
@@ -137,6 +139,10 @@ class ProjectFile:
             return self.path.read_text(encoding="utf-8") == self.text()
         except FileNotFoundError:
             return False
+        except NotADirectoryError:
+            raise UsageError(
+                f"--outdir {self.outdir} is no folder", "name another one: it is made if need be"
+            ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{self.path} can't be read: {error}") from None
 

@@ -17,7 +17,9 @@ ALIASES = {
     "name": "name company company_name business_name organisation organization raison_sociale firma title",
     "legal_form": "legal_form legalform rechtsform forme_juridique",
     "legal_id": "legal_id registration_number company_number siren siret ein register_number",
-    "category": "category industry sector activity naf sic type",
+    "category": "category industry sector activity type",
+    "activity_code": "activity_code naf code_naf naf_code ape code_ape activite_principale nace nace_code "
+    "sic sic_code",
     "street": "street street_address address_line1 address1 line1 adresse strasse",
     "address": "address full_address formatted_address location",
     "city": "city town locality ville ort municipality",
@@ -131,12 +133,13 @@ def _reached(given: Mapping[str, Any], country: str | None) -> dict[str, Any]:
 
 
 def _facts(given: Mapping[str, Any], named: str, country: str | None) -> dict[str, Any]:
-    form = clean(given["legal_form"], 40)
+    form, code = clean(given["legal_form"], 40), clean(given["activity_code"], 20)
     known = names.split_legal_form(f"x {form}")[1] if form else None
     return {
         "legal_form": known or names.split_legal_form(named)[1],
         "legal_id": identifiers.legal_id(given["legal_id"], country),
-        "category": clean(given["category"], 200),
+        "category": clean(given["category"], 200) or code,
+        "activity_code": code,
         "employees": _count(given["employees"]),
         "opened": day(given["opened"]),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from importlib import import_module
@@ -19,6 +20,8 @@ from penstock.errors import UsageError
 MOST_SHEET_ROWS = 1_048_575
 LONGEST_CELL = 32_767
 BETWEEN = "; "
+# A spreadsheet takes it for a number, and runs nothing.
+_E164 = re.compile(r"\+[0-9]{7,15}")
 Writer = Callable[[Sequence[Company], BinaryIO], None]
 
 
@@ -31,13 +34,15 @@ def write_jsonl(companies: Sequence[Company], file: BinaryIO) -> None:
 
 
 def write_csv(companies: Sequence[Company], file: BinaryIO) -> None:
-    """A header, then a line each; text that a spreadsheet would run starts with an apostrophe."""
+    """A header, then a line each; text that a spreadsheet would run starts with an apostrophe.
+
+    Telephone numbers stay as they are: `+` and digits.
+    """
     text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([field.name for field in FIELDS])
     for company in companies:
-        cells = (_cell(value) for value in dataset_row(company).values())
-        writer.writerow([guarded(cell) if isinstance(cell, str) else cell for cell in cells])
+        writer.writerow([_csv_cell(_cell(value)) for value in dataset_row(company).values()])
     text.flush()
     text.detach()
 
@@ -95,6 +100,11 @@ def _write(sheet: Any, row: int, column: int, cell: Any) -> None:
         sheet.write_string(row, column, cell[:LONGEST_CELL])
     elif cell is not None:
         sheet.write_number(row, column, cell)
+
+
+def _csv_cell(cell: Any) -> Any:
+    is_harmless = not isinstance(cell, str) or _E164.fullmatch(cell)
+    return cell if is_harmless else guarded(cell)
 
 
 def _cell(value: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.builder.enrich.requests import Ask
-from penstock.builder.job import Dump, Endpoint, Job
+from penstock.builder.job import NOTHING_TO_READ, Dump, Endpoint, Job
 from penstock.builder.normalize import urls
 from penstock.builder.steps.exchange import fetched
 from penstock.builder.steps.place import LINK, PAGE, ROW, run_of, runs_collection, the_job
@@ -96,10 +96,7 @@ async def http_static(link: Found, ctx: Context) -> Found | None:
 def _begin(ctx: Context, job: Job) -> None:
     """Remember when the run began; refuse one that has nothing to read."""
     if not job.reads_anything:
-        raise Permanent(
-            "the job names nothing to read: dumps, api.endpoints, http.seeds or sitemap",
-            cause="job",
-        )
+        raise Permanent(NOTHING_TO_READ, cause="job")
     # Attempts after the first find it there, and leave it.
     ctx.save(runs_collection(job), key=run_of(ctx), data={"began_at": ctx.now()}, merge="keep")
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 Found = dict[str, Any]
 MOST_ASKED = 3
-GOOGLE = "https://places.googleapis.com"
 
 
 async def enrich_address(company: Found, ctx: Context) -> Found:
@@ -185,7 +184,7 @@ def _checked(company: Found, name: str, judged: Any) -> Found:
 async def enrich_google_maps(company: Found, ctx: Context) -> Found:
     """What a Places API knows of the company."""
     job = the_job(ctx)
-    if not job.maps.key and job.maps.url.rstrip("/") == GOOGLE:
+    if job.maps.lacks_key:
         raise AuthFailed(
             'maps.key is missing: set a variable, and maps: {key: "${MAPS_KEY}"} in the job, or switch off '
             "the feature maps",

@@ -88,7 +88,9 @@ def parser_of(job: Job) -> AddressParser:
 def is_wanted(company: Company, filters: Filters) -> bool:
     """Whether a company passes the filters; what it does not say speaks against nothing."""
     category = plain(company.get("category") or "")
-    code = category.replace(".", "")
+    # A list may have its codes in the column of categories.
+    code = plain(company.get("activity_code") or (category if category[:1].isdigit() else ""))
+    code = code.replace(".", "")
     begins = [plain(each) for each in filters.categories]
     codes = [plain(each).replace(".", "") for each in filters.naf_include]
     region, country = company.get("region"), company.get("country")
