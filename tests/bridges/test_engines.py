@@ -30,3 +30,4 @@ def test_bridge_without_its_engine_says_how_to_install_it(engine: str) -> None:
     assert isinstance(raised.value, ImportError)
     assert "is not installed" in raised.value.message
     assert raised.value.hint == INSTALL[engine]
+    assert str(raised.value).endswith(f"is not installed in this environment: {INSTALL[engine]}")

@@ -16,6 +16,10 @@ class EngineMissing(UsageError, ImportError):
 
     code = "engine_missing"
 
+    def __str__(self) -> str:
+        """With what installs it: engines, editors and Python show an error of an import like this."""
+        return f"{self.message}: {self.hint}"
+
 
 def missing(engine: str, error: ImportError) -> ImportError:
     """What to raise where an engine can't be imported: one line, if it is not installed at all."""

@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 from penstock.app.step_graphs import profile_graph
-from penstock.bridges.airflow import builder_standard_dag, create_builder_dag, pipeline_dag
+from penstock.bridges.airflow import (
+    PATIENT,
+    builder_standard_dag,
+    create_builder_dag,
+    pipeline_dag,
+)
 from penstock.builder.registry import builder
 from penstock.errors import PenstockError
 from tests.bridges.airflow.home import dag_file
@@ -74,15 +79,16 @@ def test_edges_of_a_pipelines_dag_are_those_of_its_profile(tmp_path: Path, profi
         assert edges(dag) == wanted | {("prepare", "list.pages")}
 
 
-def test_export_alone_waits_for_the_run_before_and_requests_are_tried_more_often() -> None:
+def test_export_alone_waits_for_the_run_before_and_each_step_is_tried_again_once() -> None:
     tasks = builder_standard_dag.task_dict
-    patient = {name for name, task in tasks.items() if task.depends_on_past}
-    assert patient == {"package.export"}
+    waiting = {name for name, task in tasks.items() if task.depends_on_past}
+    assert waiting == {"package.export"}
+    assert {task.retries for task in tasks.values()} == {1}
+    assert builder_standard_dag.default_args["retries"] == 1
 
-    network = {step.name for step in profile_graph("standard").steps if step.is_network}
-    for name, task in tasks.items():
-        expected = (3, 2) if name in network else (1, 0)
-        assert (task.retries, task.retry_exponential_backoff) == expected, name
+    patient = create_builder_dag("b", "job.yaml", "out", tasks={"http.serp": PATIENT}).task_dict
+    serp, site = patient["http.serp"], patient["enrich.site"]
+    assert (serp.retries, serp.retry_exponential_backoff, site.retries) == (3, 2, 1)
 
 
 def test_options_of_airflow_are_passed_on_and_win(tmp_path: Path) -> None:
@@ -172,6 +178,7 @@ def test_what_can_not_work_is_refused_in_one_line(
     [
         ({"profile": "standart"}, "did you mean 'standard'"),
         ({"extra_args": ["--outdir=/tmp"]}, "a parameter of its own"),
+        ({"tasks": {"http.sepr": {}}}, "did you mean 'http.serp'"),
         ({"max_active_tasks": 2}, "on SQLite one task works at a time"),
     ],
 )

@@ -13,7 +13,7 @@ from penstock.bridges.airflow.operators import (
     PrepareRunOperator,
     PublishOperator,
 )
-from penstock.bridges.airflow.pipeline_dags import pipeline_dag
+from penstock.bridges.airflow.pipeline_dags import PATIENT, pipeline_dag
 from penstock.bridges.airflow.signals import PenstockSignal, report_missed_deadline
 from penstock.bridges.airflow.waiting import (
     PenstockRunSensor,
@@ -22,6 +22,7 @@ from penstock.bridges.airflow.waiting import (
 )
 
 __all__ = [
+    "PATIENT",
     "BuilderStepOperator",
     "DrainOperator",
     "PenstockRunSensor",

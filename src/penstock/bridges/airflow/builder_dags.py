@@ -14,6 +14,7 @@ from penstock.bridges.airflow.pipeline_dags import (
     connect,
     defaults_of,
     limits_of,
+    refuse_unknown,
     usual_options,
 )
 from penstock.bridges.builder_steps import builder_job
@@ -30,6 +31,7 @@ def create_builder_dag(
     env: Mapping[str, str] | None = None,
     *,
     pool: str | None = None,
+    tasks: Mapping[str, Mapping[str, Any]] | None = None,
     default_args: Mapping[str, Any] | None = None,
     registry: str = BUILDER,
     **dag_options: Any,
@@ -37,13 +39,15 @@ def create_builder_dag(
     """The steps of a profile of the builder as a DAG; `package.export` waits for that of the run before.
 
     `job_path`, `outdir`, `extra_args` and the values of `env` may be templates: `{{ var.value.outdir }}`.
-    Steps that make requests are tried again three times, at growing distances, all others once. The steps
-    share the SQLite file of `outdir`, so one of them runs at a time.
+    A step that fails is tried again once; `tasks` has Airflow's options for single steps, such as
+    `{"http.serp": PATIENT}`. The steps share the SQLite file of `outdir`, so one of them runs at a time.
     """
     builder_job(
         job_path, outdir, profile, extra_args, env
     )  # refuses what no step could be run with
     graph, defaults = builder_tasks(profile, registry), defaults_of(pool, default_args)
+    overrides = tasks or {}
+    refuse_unknown(overrides, graph)
     with DAG(
         dag_id,
         schedule=schedule,
@@ -62,7 +66,7 @@ def create_builder_dag(
                 env=env,
                 begins=not task.after,
                 doc_md=task.summary or None,
-                **usual_options(task, defaults),
+                **{**usual_options(task, defaults), **overrides.get(task.name, {})},
             )
             for task in graph.tasks
         }

@@ -30,8 +30,8 @@ from penstock.bridges.places import Place, ProjectPlace, place_of
 from penstock.bridges.tasks import BridgeTask, TaskGraph, identifier_of, pipeline_tasks
 from penstock.errors import UsageError, nearest
 
-# What makes requests may fail because of somebody else, who may be back later.
-NETWORK_RETRIES: dict[str, Any] = {
+# For a stage that makes requests, of a host that may be away for long: `tasks={"extract": PATIENT}`.
+PATIENT: dict[str, Any] = {
     "retries": 3,
     "retry_delay": timedelta(minutes=1),
     "retry_exponential_backoff": 2,
@@ -106,7 +106,7 @@ def pipeline_dag(
     place = place_of(project)
     graph = pipeline_tasks(place, source, kind, shards)
     defaults, overrides = defaults_of(pool, default_args), tasks or {}
-    _refuse_unknown(overrides, graph)
+    refuse_unknown(overrides, graph)
     shared = PipelineTasks(place, partial, dashboard, defaults, overrides)
     report = on_failure or PenstockSignal(place, source=graph.name)
     usual = {
@@ -147,9 +147,7 @@ def defaults_of(pool: str | None, asked: Mapping[str, Any] | None) -> dict[str, 
 
 def usual_options(task: BridgeTask, default_args: Mapping[str, Any]) -> dict[str, Any]:
     """What Airflow is told about a task, unless the DAG's own `default_args` say something else."""
-    usual = dict(NETWORK_RETRIES) if task.is_network else {}
-    if task.is_final:
-        usual["depends_on_past"] = True
+    usual = {"depends_on_past": True} if task.is_final else {}
     return {name: value for name, value in usual.items() if name not in default_args}
 
 
@@ -212,7 +210,7 @@ def asset_of(project: str, collection: str) -> Asset:
     )
 
 
-def _refuse_unknown(overrides: Mapping[str, object], graph: TaskGraph) -> None:
+def refuse_unknown(overrides: Mapping[str, object], graph: TaskGraph) -> None:
     names = [task.name for task in graph.tasks]
     for name in overrides:
         if name not in names:
