@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
@@ -17,6 +17,7 @@ from prefect.deployments import run_deployment
 
 from tests.journeys.rig import ENVIRONMENT, until
 
+T = TypeVar("T")
 HEAD = """
 from pathlib import Path
 from penstock.bridges.prefect import pipeline_flow
@@ -111,8 +112,20 @@ def task_runs(number: UUID) -> list[TaskRun]:
     return sorted(found, key=lambda run: (run.end_time is None, run.end_time))
 
 
+def told(look: Callable[[], T], wanted: T) -> None:
+    """Prefect's server comes to show this: it hears of tasks by events, a little after their flow ended."""
+    with suppress(AssertionError):
+        until(lambda: look() == wanted, f"it shows {wanted!r:.100}")
+    assert look() == wanted
+
+
 def states_by_task(number: UUID) -> dict[str, str]:
     return {run.name: run.state.name for run in task_runs(number) if run.state is not None}
+
+
+def counts_by_task(number: UUID) -> dict[str, int]:
+    """How often each task of a flow run was tried."""
+    return {run.name: run.run_count for run in task_runs(number)}
 
 
 def edges(number: UUID) -> set[tuple[str, str]]:
@@ -120,7 +133,7 @@ def edges(number: UUID) -> set[tuple[str, str]]:
     runs = task_runs(number)
     names = {run.id: run.name for run in runs}
     return {
-        (names[before.id], run.name)
+        (names.get(before.id, "?"), run.name)
         for run in runs
         for before in run.task_inputs.get("wait_for", [])
         if hasattr(before, "id")
