@@ -327,6 +327,7 @@ def test_what_is_asked_wrongly_is_refused_with_a_code(project: Project) -> None:
         ("runs_list", {"limit": "many"}, "bad_parameter"),
         ("runs_list", {"unknown": 1}, "bad_parameter"),
         ("runs_detail", {}, "bad_parameter"),
+        ("explain", {}, "bad_parameter"),
         ("runs_detail", {"run": 99}, "no_run"),
         ("runs_list", {"cursor": "broken"}, "bad_cursor"),
         ("sources_pause", {"source": "a"}, "no_reason"),
@@ -344,6 +345,11 @@ def test_what_is_asked_wrongly_is_refused_with_a_code(project: Project) -> None:
         async with connected_to(at, token(project)) as client:
             for tool, given, code in cases:
                 assert code_of(await called(client, tool, given)) == code, (tool, given)
+            near = await called(client, "runs_list", {"sorce": "a"})
+            assert data_of(near) == {
+                "detail": "there is no parameter 'sorce'",
+                "hint": "did you mean 'source'?",
+            }
             for asked in (
                 client.read_resource("penstock://nope"),
                 client.read_resource("penstock://runs/99"),

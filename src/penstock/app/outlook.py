@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.app.hours import outside
 from penstock.app.views.outlook import Explanation, SourceOutlook, explanation_view, source_outlook
-from penstock.errors import Remedy
+from penstock.errors import Remedy, UsageError
 from penstock.gates.budget import used_up
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import Head, Lane, LaneLimits
@@ -44,6 +44,8 @@ __all__ = ["explain", "for_a_person", "host_hours", "outlook"]
 
 def explain(project: Project, source: str | None, run: int | None, job: int | None) -> Explanation:
     """Take the next turn for it, undo that, and say what stood in the way."""
+    if source is None and run is None and job is None:
+        raise UsageError("explain what? A source, a run or a job", code="bad_parameter")
     found = project.connection.explanation.explain(
         project.limits(),
         _whole(project),

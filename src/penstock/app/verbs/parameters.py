@@ -10,6 +10,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,8 +21,9 @@ import msgspec
 
 from penstock.app import views
 from penstock.app.paging import LARGEST
-from penstock.errors import UsageError
+from penstock.errors import UsageError, nearest
 
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 LARGEST_ID = 2**63 - 1
 LONGEST_TEXT = 2_000
 MOST_ITEMS = 1_000
@@ -174,14 +176,19 @@ def converted(given: Any, parameters: type[msgspec.Struct], *, strict: bool) -> 
     try:
         found = msgspec.structs.asdict(msgspec.convert(given, parameters, strict=strict))
     except (msgspec.ValidationError, OverflowError) as error:
+        if unknown := _UNKNOWN.match(str(error)):
+            known = [each.encode_name for each in msgspec.structs.fields(parameters)]
+            raise _bad_parameter(
+                f"there is no parameter {unknown[1]!r:.100}", nearest(unknown[1], known)
+            ) from None
         raise _bad_parameter(str(error) or "A number is too large.") from None
     if any(isinstance(each, float) and not isfinite(each) for each in found.values()):
         raise _bad_parameter("A number must be finite.")
     return found
 
 
-def _bad_parameter(message: str) -> UsageError:
-    return UsageError(message, code="bad_parameter")
+def _bad_parameter(message: str, hint: str = "") -> UsageError:
+    return UsageError(message, hint, code="bad_parameter")
 
 
 def _plain(value: Any, hint: Any) -> Any:
