@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.app.leading import is_led
 from penstock.bridges.builder_steps import run_command
 from penstock.bridges.changes import new_files, new_signals, newly_ended_runs, reset_budgets
 from penstock.bridges.drains import (
@@ -265,6 +266,27 @@ def test_run_of_an_engine_is_one_signal_however_often_it_is_told(tmp_path: Path)
         found, cursor = new_signals(place, "etl.done", cursor)
         assert [each.id for each in found] == list(numbers)
         assert new_signals(place, "etl.done", cursor) == ([], cursor)
+
+
+def test_task_that_an_engine_gave_up_opens_an_alert_at_once_though_nothing_of_penstock_runs(
+    tmp_path: Path,
+) -> None:
+    with rig_of(tmp_path, 3) as rig:
+        place, data = place_of(tmp_path), {"dag": "shop", "run": "monday", "task": "extract"}
+        raise_signal(place, "airflow.failed", data, key="a", source="shop", actor=ACTOR)
+        with place.opened() as project:
+            [alert] = project.alerts.list().items
+            assert (alert.rule, alert.source, alert.severity) == (
+                "orchestrator-failed",
+                "shop",
+                "high",
+            )
+            assert alert.summary == "airflow: extract of shop monday has failed for good"
+            assert not is_led(project), "it has resigned"
+
+        assert rig.penstock("run", "shop").returncode == 0
+        with place.opened() as project:
+            assert not project.alerts.list().items, "a good run has resolved it"
 
 
 # What sensors ask.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.alerting.drifts import Drifts
+from penstock.engine.alerting.recent_signals import RecentSignals
 from penstock.engine.leader.signals import SignalChore
 from penstock.errors import StoreError
 from penstock.jobs.effects import Effects, Raised
@@ -517,13 +517,25 @@ def test_drifts_of_sources_are_found_among_other_signals_also_by_who_comes_later
 
     raised(1, {"field": "price", "what": "type", "before": "number", "now": "string"})
     world.store.signals.raise_("go", {}, actor="ann")
-    watching = Drifts(world.store)
-    [first] = watching.by_source()["acme.com"]
+    watching = RecentSignals(world.store)
+    watching.read()
+    [first] = watching.drifts()["acme.com"]
     assert (first.collection, first.new) == ("product", ())
     assert first.changed == ("price was number and is string",)
-    assert len(watching.by_source()["acme.com"]) == 1
+    watching.read()
+    assert len(watching.drifts()["acme.com"]) == 1
 
     raised(2, {"field": "color", "what": "new", "now": "string"})
-    for drifts in (watching, Drifts(world.store)):
-        found = drifts.by_source()["acme.com"]
+    given_up = {"dag": "shop", "run": "monday", "task": "extract", "error": "no price"}
+    world.store.signals.raise_(
+        "airflow.failed", given_up, actor="airflow", source_id=world.source()
+    )
+    world.store.signals.raise_("airflow.failed", given_up, actor="airflow")
+    for signals in (watching, RecentSignals(world.store)):
+        signals.read()
+        found = signals.drifts()["acme.com"]
         assert [each.new for each in found] == [(), ("color is new (string)",)]
+        [(source, [task])] = signals.given_up().items()
+        assert (source, task.engine, task.graph, task.run, task.task) == (
+            "acme.com", "airflow", "shop", "monday", "extract",
+        )  # fmt: skip

@@ -16,6 +16,7 @@ from penstock.alerts.history import (
     DriftFacts,
     Finding,
     GivenUp,
+    GivenUpTask,
     History,
     HourFigures,
     Judgement,
@@ -338,6 +339,22 @@ def test_changed_fields_are_an_alert_for_a_day_and_new_ones_only_where_that_is_w
     drift = DriftFacts(collection="product", run=7, at=NOW - 60, new=("color is new (string)",))
     [told] = judge(History(source="acme.com", drifts=(drift,)), eager, NOW).findings
     assert told.summary == "product, run 7: color is new (string)"
+
+
+def test_a_task_that_an_orchestrator_gave_up_is_an_alert_until_a_good_run_or_for_a_day() -> None:
+    def found(age: float, good_age: float = 2 * HOUR, **by: Any) -> Finding | None:
+        task = GivenUpTask(engine="airflow", at=NOW - age, graph="shop", run="monday", **by)
+        return now_finding("orchestrator-failed", given_up=(task,), last_good_at=NOW - good_age)
+
+    failed = found(HOUR, task="extract")
+    assert failed is not None
+    assert (failed.severity, failed.since) == ("high", NOW - HOUR)
+    assert failed.summary == "airflow: extract of shop monday has failed for good"
+    assert found(HOUR, good_age=60.0) is None
+    assert found(25 * HOUR, good_age=48 * HOUR) is None
+    late = found(60.0, is_deadline=True)
+    assert late is not None
+    assert late.summary == "airflow: shop monday has missed its deadline"
 
 
 # The project.

@@ -16,6 +16,7 @@ BROKEN = (
     "stale-source",
     "breaker-open",
     "schema-drift",
+    "orchestrator-failed",
 )
 # What else a host raises that does not answer.
 HELD_UP = ("backlog-growth", "schedule-missed")

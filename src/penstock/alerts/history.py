@@ -87,6 +87,17 @@ class DriftFacts(Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
 
 
+class GivenUpTask(Struct, frozen=True, kw_only=True):
+    """A task that an orchestrator tries no more, or a run of it that missed its deadline."""
+
+    engine: str
+    at: float
+    graph: str = ""
+    run: str = ""
+    task: str = ""
+    is_deadline: bool = False
+
+
 class History(Struct, frozen=True, kw_only=True):
     """What the rules see of one source.
 
@@ -105,6 +116,7 @@ class History(Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetFacts, ...] = ()
     breakers: tuple[BreakerFacts, ...] = ()
     drifts: tuple[DriftFacts, ...] = ()
+    given_up: tuple[GivenUpTask, ...] = ()
     hosts: tuple[str, ...] = ()
     failing_hosts: tuple[str, ...] = ()
     closed_hosts: tuple[str, ...] = ()

@@ -133,6 +133,12 @@ _RULES = (
         "source-broke",
     ),
     Rule(
+        "orchestrator-failed",
+        "high",
+        "A task of Airflow, Dagster or Prefect failed for good, or its run missed a deadline.",
+        "source-broke",
+    ),
+    Rule(
         "dead-workers",
         "critical",
         "Workers died, or none are alive while jobs wait.",

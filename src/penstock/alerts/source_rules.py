@@ -10,6 +10,7 @@ from penstock.alerts.history import (
     BreakerFacts,
     BudgetFacts,
     Finding,
+    GivenUpTask,
     Number,
     RunFigures,
     ScheduleFacts,
@@ -24,6 +25,7 @@ from penstock.settings.alert_rules import (
     BreakerOpen,
     BudgetRunningOut,
     FailuresInAnHour,
+    OrchestratorFailed,
     ScheduleMissed,
     SchemaDrift,
     StaleSource,
@@ -244,6 +246,27 @@ def schema_drift(look: Look) -> Finding | None:
     return look.finding("schema-drift", words, (number,), newest.at)
 
 
+def orchestrator_failed(look: Look) -> Finding | None:
+    by, good_at = look.by(OrchestratorFailed), look.history.last_good_at or 0.0
+    open_ones = [
+        each for each in look.history.given_up if max(good_at, look.now - by.within_s) < each.at
+    ]
+    if not open_ones:
+        return None
+    newest = max(open_ones, key=lambda each: each.at)
+    rest = f", and {count(len(open_ones) - 1, 'time')} before" if len(open_ones) > 1 else ""
+    number = Number(name="given up", value=len(open_ones), baseline=0, unit="tasks")
+    since = min(each.at for each in open_ones)
+    return look.finding("orchestrator-failed", f"{_given_up_words(newest)}{rest}", (number,), since)
+
+
+def _given_up_words(task: GivenUpTask) -> str:
+    run = " ".join(filter(None, (task.graph, task.run)))
+    if task.is_deadline:
+        return f"{task.engine}: {run or 'a run'} has missed its deadline"
+    return f"{task.engine}: {task.task or 'a task'} of {run or 'a run'} has failed for good"
+
+
 RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "schedule-missed": schedule_missed,
     "failures-in-an-hour": failures_in_an_hour,
@@ -252,4 +275,5 @@ RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "budget-running-out": budget_running_out,
     "breaker-open": breaker_open,
     "schema-drift": schema_drift,
+    "orchestrator-failed": orchestrator_failed,
 }

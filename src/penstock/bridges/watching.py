@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.app.leading import judge_signal
 from penstock.app.views.runs import RunView
 from penstock.bridges.drains import TaskFailed, check_partial, failing_in_one_line
 from penstock.bridges.places import Place
@@ -93,9 +94,15 @@ def raise_signal(
     source: str | None = None,
     actor: str,
 ) -> int:
-    """Raise a signal and answer its number. The same key raises it once, however often a task is tried."""
+    """Raise a signal and answer its number. The same key raises it once, however often a task is tried.
+
+    A signal that an alert is about is judged at once.
+    """
     if not name:
         raise UsageError("a signal has a name")
     with failing_in_one_line(), place.opened() as project:
         raised = project.signals.raise_(name, data, key=key, source=source, actor=actor)
+        if raised.is_new:
+            # With no drain at work, nothing else would open the alert before the next run.
+            judge_signal(project, name)
         return raised.id

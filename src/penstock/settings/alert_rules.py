@@ -188,6 +188,14 @@ class SchemaDrift(Thresholds, frozen=True):
     ] = False
 
 
+class OrchestratorFailed(Thresholds, frozen=True):
+    """An orchestrator tries a task of the source no more, or a run of it missed its deadline."""
+
+    within_s: Annotated[
+        Duration, about("how long after that the alert stays open, without a good run since")
+    ] = field(default=86_400.0, name="within")
+
+
 class DeadWorkers(Thresholds, frozen=True):
     """Workers died, or none are left while jobs wait."""
 
@@ -239,6 +247,7 @@ THRESHOLDS: dict[str, type[Thresholds]] = {
     "budget-running-out": BudgetRunningOut,
     "breaker-open": BreakerOpen,
     "schema-drift": SchemaDrift,
+    "orchestrator-failed": OrchestratorFailed,
     "dead-workers": DeadWorkers,
     "store-full": StoreFull,
     "hook-given-up": HookGivenUp,

@@ -10,7 +10,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.journeys.rig import Rig
 
 PAGE = ROOT / "docs" / "bridges" / "airflow.md"
-NAMES = {"acme_com", "prices_past", "report", "nightly", "dbt", "companies"}
+NAMES = {"acme_com", "prices_past", "report", "nightly", "dbt", "loading", "companies"}
 
 
 def test_airflow_reads_every_dag_of_the_page(tmp_path: Path) -> None:

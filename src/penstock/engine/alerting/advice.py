@@ -23,6 +23,7 @@ SAFE: dict[str, tuple[str, ...]] = {
     "budget-running-out": ("penstock budget", "penstock simulate"),
     "breaker-open": ("penstock breakers", LOOK_AT_SOURCE),
     "schema-drift": ("penstock events --source {} --kind schema.drifted", PROBE, STOP),
+    "orchestrator-failed": ("penstock signals", LOOK_AT_SOURCE, RUNS),
     "dead-workers": ("penstock workers", "penstock up"),
     "store-full": ("penstock db check",),
     "hook-given-up": ("penstock hooks --undelivered",),

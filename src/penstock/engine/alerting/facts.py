@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from penstock.alerts.history import BreakerFacts, BudgetFacts, DriftFacts, ScheduleFacts
+from penstock.alerts.history import (
+    BreakerFacts,
+    BudgetFacts,
+    DriftFacts,
+    GivenUpTask,
+    ScheduleFacts,
+)
 from penstock.gates.budget import PROJECT
 from penstock.store.alert_facts import WatchedSource
 from penstock.store.rows import BudgetRow
@@ -28,6 +34,7 @@ class Facts:
     budgets: dict[str, list[BudgetFacts]] = field(default_factory=dict)
     schedules: dict[str, list[ScheduleFacts]] = field(default_factory=dict)
     drifts: dict[str, list[DriftFacts]] = field(default_factory=dict)
+    given_up: dict[str, list[GivenUpTask]] = field(default_factory=dict)
     # Sources with failures within the last hours.
     failing: set[str] = field(default_factory=set)
 

@@ -20,7 +20,6 @@ from penstock.alerts.judge import judge, judge_project
 from penstock.alerts.lifecycle import REOPEN_WITHIN_S as WATCHED_S
 from penstock.alerts.lifecycle import Memory, Standing, Step, next_step
 from penstock.alerts.rules import RULES, ByRule, thresholds_by_rule
-from penstock.engine.alerting.drifts import Drifts
 from penstock.engine.alerting.evidence import EvidenceGatherer
 from penstock.engine.alerting.facts import Facts, facts_of
 from penstock.engine.alerting.histories import (
@@ -31,6 +30,7 @@ from penstock.engine.alerting.histories import (
     runs_of,
 )
 from penstock.engine.alerting.notices import NoticeSender
+from penstock.engine.alerting.recent_signals import RecentSignals
 from penstock.project import Project
 from penstock.settings.secrets import redact
 from penstock.store.alert_rows import AlertRow, Opening
@@ -45,6 +45,8 @@ SPAN_S = 0.2
 # A run that ended while the last look went on is seen by the next one.
 OVERLAP_S = 5.0
 FACTS_S = 10.0
+# A task that was given up so shortly before is looked at by whoever begins to lead.
+GIVEN_UP_S = 60.0
 # An alert whose condition holds is noted so often, and at once when it becomes worse or better.
 NOTED_S = 300.0
 PROJECT = ""
@@ -62,7 +64,7 @@ class AlertChore:
         self._settings = project.settings
         self._gatherer = EvidenceGatherer(store, project.read_page)
         self._watch = ProjectWatch(project, store)
-        self._drifts = Drifts(store)
+        self._signals = RecentSignals(store)
         self._sender = NoticeSender(project, store)
         self._hosts = {key: hosts_of(each) for key, each in project.settings.sources.items()}
         self._thresholds: dict[str, ByRule] = {}
@@ -111,14 +113,17 @@ class AlertChore:
         self._queue.extend(key for key in keys if key not in waiting)
 
     def _changed(self) -> list[str]:
-        """Sources of which a run has ended since the last look, or that have an alert; and the project."""
+        """Sources with an alert, of which a run has ended, or a task was given up; and the project."""
         now = self._store.now()
+        self._signals.read()
         # At first everything is looked at anyway.
         since = now if self._seen_at is None else self._seen_at - OVERLAP_S
         ended = self._store.alert_facts.ended_since(since)
         keys = {self._keys.get(source_id, PROJECT) for source_id in ended}
         self._seen_at = now
         keys |= {row.source or PROJECT for row in self._store.alerts.watched(now)}
+        given_up = self._signals.given_up().items()
+        keys |= {key for key, tasks in given_up if max(t.at for t in tasks) > since - GIVEN_UP_S}
         return [PROJECT, *sorted(keys & self._settings.sources.keys())]
 
     # Judging.
@@ -141,7 +146,7 @@ class AlertChore:
         now = self._project.clock.monotonic()
         if self._facts is None or now >= self._facts[0] + FACTS_S:
             facts = facts_of(self._store)
-            facts.drifts = self._drifts.by_source()
+            facts.drifts, facts.given_up = self._signals.drifts(), self._signals.given_up()
             self._facts = (now, facts)
         return self._facts[1]
 
