@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 SHARED = "penstock.store.sql"
-_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_HEAD = re.compile(r"^-- (name|part): (\w+)\s*$", re.MULTILINE)
+_PART = re.compile(r"\{\{(\w+)\}\}")
 _OUR_SCHEMA = re.compile(r"\bpenstock\.(?=[a-z_])")
 # Not a cast.
 _VALUE = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -38,9 +39,15 @@ def folder_of(package: str) -> Path:
 
 
 def split(text: str) -> list[tuple[str, str]]:
-    """The queries of one file: (name, text)."""
-    parts = _NAME.split(text)[1:]
-    return [(parts[i], parts[i + 1].strip()) for i in range(0, len(parts), 2)]
+    """The queries of one file: (name, text), each with the `-- part: …` that it names as `{{part}}`."""
+    found = _HEAD.split(text)[1:]
+    blocks = [(found[i], found[i + 1], found[i + 2].strip()) for i in range(0, len(found), 3)]
+    parts = {name: block for head, name, block in blocks if head == "part"}
+    return [
+        (name, _PART.sub(lambda at: parts[at[1]], block))
+        for head, name, block in blocks
+        if head == "name"
+    ]
 
 
 def for_sqlite(shared: str) -> str:

@@ -1,3 +1,27 @@
+-- part: event_fields
+-- An event as JSON has it, with the key of its source.
+'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+
+-- part: event_filter
+AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
+AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
+AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
+AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
+
+-- part: event_where
+-- [field, path in the data, value, path as a list] of each. A sentence of an older version has no data to look at:
+-- it comes along, and whoever asks looks at it again.
+AND (%(where)s::jsonb IS NULL OR NOT EXISTS (
+  SELECT 1 FROM jsonb_array_elements(%(where)s::jsonb) AS w
+  WHERE NOT coalesce(CASE w ->> 0
+    WHEN 'actor' THEN actor = w ->> 2
+    WHEN 'attempt' THEN attempt::text = w ->> 2
+    WHEN 'worker' THEN w ->> 2 IN (actor, coalesce(worker, ''))
+    WHEN 'data' THEN detail <> '' OR data::jsonb #>> ARRAY(SELECT jsonb_array_elements_text(w -> 3)) = w ->> 2
+    ELSE true END, false)))
+
 -- name: add_events
 -- `detail` is the sentence that older versions wrote instead of data; it is empty in what is written now.
 INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin)
@@ -13,17 +37,12 @@ FROM penstock.job WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]);
 
 -- name: events
 SELECT coalesce(json_agg(json_build_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ) ORDER BY e.id), '[]')::text
 FROM (
   SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
   WHERE id > greatest(%(after_id)s, coalesce((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), 0))
-    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
-    AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
-    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
-    AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
-    AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
+    {{event_filter}}
   ORDER BY id LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
@@ -43,29 +62,15 @@ SELECT json_build_array(id, at)::text FROM penstock.event WHERE id >= %(id)s ORD
 
 -- name: latest_events
 SELECT coalesce(json_agg(json_build_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ) ORDER BY e.id), '[]')::text
 FROM (
   SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
   WHERE id > greatest((SELECT first_event_id FROM penstock.run WHERE id = %(run_id)s), %(floor_id)s::bigint, 0)
     AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
     AND (%(seen)s::pg_snapshot IS NULL OR pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot))
-    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
-    AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
-    AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
-    AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
-    AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
-    -- [field, path in the data, value, path as a list] of each. A sentence of an older version has no data to look at:
-    -- it comes along, and whoever asks looks at it again.
-    AND (%(where)s::jsonb IS NULL OR NOT EXISTS (
-      SELECT 1 FROM jsonb_array_elements(%(where)s::jsonb) AS w
-      WHERE NOT coalesce(CASE w ->> 0
-        WHEN 'actor' THEN actor = w ->> 2
-        WHEN 'attempt' THEN attempt::text = w ->> 2
-        WHEN 'worker' THEN w ->> 2 IN (actor, coalesce(worker, ''))
-        WHEN 'data' THEN detail <> '' OR data::jsonb #>> ARRAY(SELECT jsonb_array_elements_text(w -> 3)) = w ->> 2
-        ELSE true END, false)))
+    {{event_filter}}
+    {{event_where}}
   ORDER BY id DESC LIMIT %(limit)s
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
@@ -73,8 +78,7 @@ LEFT JOIN penstock.source AS s ON s.id = e.source_id;
 -- name: events_of_run
 -- What happened to a run itself, and not to its jobs.
 SELECT coalesce(json_agg(json_build_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ) ORDER BY e.id), '[]')::text
 FROM (
   SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
@@ -87,8 +91,7 @@ LEFT JOIN penstock.source AS s ON s.id = e.source_id;
 -- name: events_of_source
 -- What happened to a source itself, and not to its runs and jobs.
 SELECT coalesce(json_agg(json_build_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ) ORDER BY e.id), '[]')::text
 FROM (
   SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
@@ -101,8 +104,7 @@ LEFT JOIN penstock.source AS s ON s.id = e.source_id;
 -- name: events_of_people
 -- What people did, by whatever front end; the conditions on `origin` must be those of the indexes.
 SELECT coalesce(json_agg(json_build_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ) ORDER BY e.id), '[]')::text
 FROM (
   (
@@ -138,8 +140,7 @@ SELECT json_build_object('seen', pg_current_snapshot()::text)::text;
 SELECT json_build_object(
   'lines', (
     SELECT coalesce(json_agg(json_build_object(
-      'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-      'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+      {{event_fields}}
     ) ORDER BY e.id), '[]')
     FROM (
       SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
@@ -147,19 +148,8 @@ SELECT json_build_object(
         AND NOT pg_visible_in_snapshot(tx::text::xid8, %(seen)s::pg_snapshot)
         AND pg_visible_in_snapshot(tx::text::xid8, coalesce(%(upto)s::pg_snapshot, pg_current_snapshot()))
         AND id > %(line)s
-        AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s)
-        AND (%(job_id)s::bigint IS NULL OR job_id = %(job_id)s)
-        AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
-        AND (%(kind)s::text IS NULL OR kind = %(kind)s OR starts_with(kind, %(kind)s::text || '.'))
-        AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
-        AND (%(where)s::jsonb IS NULL OR NOT EXISTS (
-          SELECT 1 FROM jsonb_array_elements(%(where)s::jsonb) AS w
-          WHERE NOT coalesce(CASE w ->> 0
-            WHEN 'actor' THEN actor = w ->> 2
-            WHEN 'attempt' THEN attempt::text = w ->> 2
-            WHEN 'worker' THEN w ->> 2 IN (actor, coalesce(worker, ''))
-            WHEN 'data' THEN detail <> '' OR data::jsonb #>> ARRAY(SELECT jsonb_array_elements_text(w -> 3)) = w ->> 2
-            ELSE true END, false)))
+        {{event_filter}}
+        {{event_where}}
       ORDER BY id LIMIT %(limit)s
     ) AS e
     LEFT JOIN penstock.source AS s ON s.id = e.source_id

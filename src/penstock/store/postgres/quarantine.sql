@@ -1,3 +1,13 @@
+-- part: entry_filter
+AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
+AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)
+AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
+AND (%(stage)s::text IS NULL OR j.stage = %(stage)s)
+AND (%(kind)s::text IS NULL OR e.kind = %(kind)s)
+AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
+AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
+AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
+
 -- name: escalated_causes
 -- Of what failed now, the causes that are not to be tried again, with how many pages had succeeded when they last failed
 -- and how many have by now.
@@ -88,15 +98,8 @@ SELECT coalesce(json_agg(json_build_array(f.run_id, f.id) ORDER BY f.run_id, f.i
     SELECT kind, cause, at, escalated_at FROM penstock.job_failure WHERE job_id = j.id OFFSET 0
   ) AS e ON true
   WHERE j.state = 'quarantined' AND (j.run_id, j.id) > (%(after_run_id)s, %(after_id)s)
-    AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
-    AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)
-    AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
-    AND (%(stage)s::text IS NULL OR j.stage = %(stage)s)
-    AND (%(kind)s::text IS NULL OR e.kind = %(kind)s)
-    AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
     AND (%(since)s::double precision IS NULL OR e.at >= %(since)s)
-    AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
-    AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
+    {{entry_filter}}
   ORDER BY j.run_id, j.id LIMIT %(limit)s
 ) AS f;
 
@@ -106,15 +109,8 @@ LEFT JOIN LATERAL (
     SELECT kind, cause, at, escalated_at FROM penstock.job_failure WHERE job_id = j.id OFFSET 0
   ) AS e ON true
 WHERE j.state = 'quarantined'
-  AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
-  AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)
-  AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
-  AND (%(stage)s::text IS NULL OR j.stage = %(stage)s)
-  AND (%(kind)s::text IS NULL OR e.kind = %(kind)s)
-  AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
   AND (%(since)s::double precision IS NULL OR e.at >= %(since)s)
-  AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
-    AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')));
+  {{entry_filter}};
 
 -- name: entries
 SELECT coalesce(json_agg(json_build_object(
@@ -288,15 +284,8 @@ SELECT coalesce(json_agg(json_build_array(f.closed_at, f.id) ORDER BY f.closed_a
   SELECT e.closed_at, j.id FROM penstock.job_failure AS e
   CROSS JOIN LATERAL (SELECT id, run_id, source_id, stage, state FROM penstock.job WHERE id = e.job_id OFFSET 0) AS j
   WHERE e.closed_at IS NOT NULL AND (e.closed_at, e.job_id) < (%(before_at)s, %(before_id)s) AND j.state = 'cancelled'
-    AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
-    AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)
-    AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
-    AND (%(stage)s::text IS NULL OR j.stage = %(stage)s)
-    AND (%(kind)s::text IS NULL OR e.kind = %(kind)s)
-    AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
     AND (%(since)s::double precision IS NULL OR e.closed_at >= %(since)s)
-    AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
-    AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
+    {{entry_filter}}
   ORDER BY e.closed_at DESC, e.job_id DESC LIMIT %(limit)s
 ) AS f;
 
@@ -304,12 +293,5 @@ SELECT coalesce(json_agg(json_build_array(f.closed_at, f.id) ORDER BY f.closed_a
 SELECT count(*) FROM penstock.job_failure AS e
 CROSS JOIN LATERAL (SELECT id, run_id, source_id, stage, state FROM penstock.job WHERE id = e.job_id OFFSET 0) AS j
 WHERE e.closed_at IS NOT NULL AND j.state = 'cancelled'
-  AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
-  AND (%(run_id)s::bigint IS NULL OR j.run_id = %(run_id)s)
-  AND (%(source_id)s::bigint IS NULL OR j.source_id = %(source_id)s)
-  AND (%(stage)s::text IS NULL OR j.stage = %(stage)s)
-  AND (%(kind)s::text IS NULL OR e.kind = %(kind)s)
-  AND (%(cause)s::text IS NULL OR e.cause = %(cause)s)
   AND (%(since)s::double precision IS NULL OR e.closed_at >= %(since)s)
-  AND (NOT %(is_escalated)s OR e.escalated_at IS NOT NULL)
-  AND (%(run_id)s::bigint IS NOT NULL OR %(job_id)s::bigint IS NOT NULL OR %(is_apart)s = ((SELECT r.kind FROM penstock.run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')));
+  {{entry_filter}};

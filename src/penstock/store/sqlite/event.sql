@@ -1,3 +1,28 @@
+-- part: event_fields
+-- An event as JSON has it, with the key of its source.
+'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
+'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+
+-- part: event_filter
+AND (:run_id IS NULL OR run_id = :run_id)
+AND (:job_id IS NULL OR job_id = :job_id)
+AND (:source_id IS NULL OR source_id = :source_id)
+AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
+AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
+
+-- part: event_where
+-- [field, path in the data, value, path as a list] of each. A sentence of an older version has no data to look at:
+-- it comes along, and whoever asks looks at it again.
+AND (:where IS NULL OR NOT EXISTS (
+  SELECT 1 FROM json_each(:where) AS w
+  WHERE NOT coalesce(CASE w.value ->> 0
+    WHEN 'actor' THEN actor = w.value ->> 2
+    WHEN 'attempt' THEN CAST(attempt AS TEXT) = w.value ->> 2
+    WHEN 'worker' THEN w.value ->> 2 IN (actor, coalesce(worker, ''))
+    WHEN 'data' THEN detail <> '' OR CASE json_type(data, w.value ->> 1)
+      WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(data ->> (w.value ->> 1) AS TEXT) END = w.value ->> 2
+    ELSE true END, false)))
+
 -- name: add_events
 -- `detail` is the sentence that older versions wrote instead of data; it is empty in what is written now.
 INSERT INTO event (at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin)
@@ -13,17 +38,12 @@ FROM jsonb_each(:ids) AS c CROSS JOIN job NOT INDEXED ON job.id = c.value;
 
 -- name: events
 SELECT json_group_array(json_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ))
 FROM (
   SELECT * FROM event
   WHERE id > max(:after_id, coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0))
-    AND (:run_id IS NULL OR run_id = :run_id)
-    AND (:job_id IS NULL OR job_id = :job_id)
-    AND (:source_id IS NULL OR source_id = :source_id)
-    AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
-    AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
+    {{event_filter}}
   ORDER BY id LIMIT :limit
 ) AS e
 LEFT JOIN source AS s ON s.id = e.source_id;
@@ -41,30 +61,15 @@ SELECT json_array(id, at) FROM event WHERE id >= :id ORDER BY id LIMIT 1;
 
 -- name: latest_events
 SELECT json_group_array(json_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ))
 FROM (
   SELECT * FROM (
     SELECT * FROM event
     WHERE id > max(coalesce((SELECT first_event_id FROM run WHERE id = :run_id), 0), coalesce(:floor_id, 0))
       AND id <= min(coalesce(:line, 9223372036854775807), coalesce(:until_id, 9223372036854775807))
-      AND (:run_id IS NULL OR run_id = :run_id)
-      AND (:job_id IS NULL OR job_id = :job_id)
-      AND (:source_id IS NULL OR source_id = :source_id)
-      AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
-      AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
-      -- [field, path in the data, value, path as a list] of each. A sentence of an older version has no data to look at:
-      -- it comes along, and whoever asks looks at it again.
-      AND (:where IS NULL OR NOT EXISTS (
-        SELECT 1 FROM json_each(:where) AS w
-        WHERE NOT coalesce(CASE w.value ->> 0
-          WHEN 'actor' THEN actor = w.value ->> 2
-          WHEN 'attempt' THEN CAST(attempt AS TEXT) = w.value ->> 2
-          WHEN 'worker' THEN w.value ->> 2 IN (actor, coalesce(worker, ''))
-          WHEN 'data' THEN detail <> '' OR CASE json_type(data, w.value ->> 1)
-            WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(data ->> (w.value ->> 1) AS TEXT) END = w.value ->> 2
-          ELSE true END, false)))
+      {{event_filter}}
+      {{event_where}}
     ORDER BY id DESC LIMIT :limit
   ) ORDER BY id
 ) AS e
@@ -73,8 +78,7 @@ LEFT JOIN source AS s ON s.id = e.source_id;
 -- name: events_of_run
 -- What happened to a run itself, and not to its jobs.
 SELECT json_group_array(json_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ))
 FROM (
   SELECT * FROM (
@@ -88,8 +92,7 @@ LEFT JOIN source AS s ON s.id = e.source_id;
 -- name: events_of_source
 -- What happened to a source itself, and not to its runs and jobs.
 SELECT json_group_array(json_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ))
 FROM (
   SELECT * FROM (
@@ -103,8 +106,7 @@ LEFT JOIN source AS s ON s.id = e.source_id;
 -- name: events_of_people
 -- What people did, by whatever front end; the conditions on `origin` must be those of the indexes.
 SELECT json_group_array(json_object(
-  'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-  'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+  {{event_fields}}
 ))
 FROM (
   SELECT * FROM (
@@ -138,26 +140,13 @@ SELECT json_object('line', coalesce(max(id), 0)) FROM event;
 SELECT json_object(
   'lines', json((
     SELECT json_group_array(json_object(
-      'id', e.id, 'at', e.at, 'kind', e.kind, 'source', s.key, 'run_id', e.run_id, 'job_id', e.job_id,
-      'attempt', e.attempt, 'actor', e.actor, 'detail', e.detail, 'data', e.data, 'worker', e.worker, 'origin', e.origin
+      {{event_fields}}
     ))
     FROM (
       SELECT * FROM event
       WHERE id > :line
-        AND (:run_id IS NULL OR run_id = :run_id)
-        AND (:job_id IS NULL OR job_id = :job_id)
-        AND (:source_id IS NULL OR source_id = :source_id)
-        AND (:kind IS NULL OR kind = :kind OR substr(kind, 1, length(:kind) + 1) = :kind || '.')
-        AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
-        AND (:where IS NULL OR NOT EXISTS (
-          SELECT 1 FROM json_each(:where) AS w
-          WHERE NOT coalesce(CASE w.value ->> 0
-            WHEN 'actor' THEN actor = w.value ->> 2
-            WHEN 'attempt' THEN CAST(attempt AS TEXT) = w.value ->> 2
-            WHEN 'worker' THEN w.value ->> 2 IN (actor, coalesce(worker, ''))
-            WHEN 'data' THEN detail <> '' OR CASE json_type(data, w.value ->> 1)
-              WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(data ->> (w.value ->> 1) AS TEXT) END = w.value ->> 2
-            ELSE true END, false)))
+        {{event_filter}}
+        {{event_where}}
       ORDER BY id LIMIT :limit
     ) AS e
     LEFT JOIN source AS s ON s.id = e.source_id

@@ -1,3 +1,13 @@
+-- part: entry_filter
+AND (:job_id IS NULL OR j.id = :job_id)
+AND (:run_id IS NULL OR j.run_id = :run_id)
+AND (:source_id IS NULL OR j.source_id = :source_id)
+AND (:stage IS NULL OR j.stage = :stage)
+AND (:kind IS NULL OR e.kind = :kind)
+AND (:cause IS NULL OR e.cause = :cause)
+AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
+AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
+
 -- name: escalated_causes
 -- Of what failed now, the causes that are not to be tried again, with how many pages had succeeded when they last failed
 -- and how many have by now.
@@ -66,15 +76,8 @@ SELECT json_group_array(json_array(f.run_id, f.id)) FROM (
   SELECT j.run_id, j.id FROM job AS j INDEXED BY job_quarantined
   LEFT JOIN job_failure AS e ON e.job_id = j.id
   WHERE j.state = 'quarantined' AND (j.run_id, j.id) > (:after_run_id, :after_id)
-    AND (:job_id IS NULL OR j.id = :job_id)
-    AND (:run_id IS NULL OR j.run_id = :run_id)
-    AND (:source_id IS NULL OR j.source_id = :source_id)
-    AND (:stage IS NULL OR j.stage = :stage)
-    AND (:kind IS NULL OR e.kind = :kind)
-    AND (:cause IS NULL OR e.cause = :cause)
     AND (:since IS NULL OR e.at >= :since)
-    AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
-    AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
+    {{entry_filter}}
   ORDER BY j.run_id, j.id LIMIT :limit
 ) AS f;
 
@@ -82,15 +85,8 @@ SELECT json_group_array(json_array(f.run_id, f.id)) FROM (
 SELECT count(*) FROM job AS j INDEXED BY job_quarantined
 LEFT JOIN job_failure AS e ON e.job_id = j.id
 WHERE j.state = 'quarantined'
-  AND (:job_id IS NULL OR j.id = :job_id)
-  AND (:run_id IS NULL OR j.run_id = :run_id)
-  AND (:source_id IS NULL OR j.source_id = :source_id)
-  AND (:stage IS NULL OR j.stage = :stage)
-  AND (:kind IS NULL OR e.kind = :kind)
-  AND (:cause IS NULL OR e.cause = :cause)
   AND (:since IS NULL OR e.at >= :since)
-  AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
-    AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')));
+  {{entry_filter}};
 
 -- name: entries
 SELECT json_group_array(json_object(
@@ -222,15 +218,8 @@ SELECT json_group_array(json_array(f.closed_at, f.id)) FROM (
   SELECT e.closed_at, j.id FROM job_failure AS e INDEXED BY job_failure_closed
   CROSS JOIN job AS j NOT INDEXED ON j.id = e.job_id
   WHERE e.closed_at IS NOT NULL AND (e.closed_at, e.job_id) < (:before_at, :before_id) AND j.state = 'cancelled'
-    AND (:job_id IS NULL OR j.id = :job_id)
-    AND (:run_id IS NULL OR j.run_id = :run_id)
-    AND (:source_id IS NULL OR j.source_id = :source_id)
-    AND (:stage IS NULL OR j.stage = :stage)
-    AND (:kind IS NULL OR e.kind = :kind)
-    AND (:cause IS NULL OR e.cause = :cause)
     AND (:since IS NULL OR e.closed_at >= :since)
-    AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
-    AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')))
+    {{entry_filter}}
   ORDER BY e.closed_at DESC, e.job_id DESC LIMIT :limit
 ) AS f;
 
@@ -238,12 +227,5 @@ SELECT json_group_array(json_array(f.closed_at, f.id)) FROM (
 SELECT count(*) FROM job_failure AS e INDEXED BY job_failure_closed
 CROSS JOIN job AS j NOT INDEXED ON j.id = e.job_id
 WHERE e.closed_at IS NOT NULL AND j.state = 'cancelled'
-  AND (:job_id IS NULL OR j.id = :job_id)
-  AND (:run_id IS NULL OR j.run_id = :run_id)
-  AND (:source_id IS NULL OR j.source_id = :source_id)
-  AND (:stage IS NULL OR j.stage = :stage)
-  AND (:kind IS NULL OR e.kind = :kind)
-  AND (:cause IS NULL OR e.cause = :cause)
   AND (:since IS NULL OR e.closed_at >= :since)
-  AND (NOT :is_escalated OR e.escalated_at IS NOT NULL)
-  AND (:run_id IS NOT NULL OR :job_id IS NOT NULL OR :is_apart = ((SELECT r.kind FROM run AS r WHERE r.id = j.run_id) IN ('replay', 'probe')));
+  {{entry_filter}};
