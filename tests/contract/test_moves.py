@@ -64,6 +64,8 @@ def draft_moves(world: World) -> None:
 def run_moves(world: World) -> None:
     paused_early = world.start(key="paused early")
     world.store.runs.pause(paused_early, "ops", "")
+    world.store.runs.resume(paused_early, "ops", "")
+    world.store.runs.pause(paused_early, "ops", "")
     world.store.runs.cancel(paused_early, "ops", "")
     world.store.runs.cancel(world.start(key="cancelled early"), "ops", "")
     for is_paused in (False, True):

@@ -170,14 +170,14 @@ def test_budget_counts_the_cost_of_a_record_from_runs_since_its_period_began(
     ended(project, effects=effects)
     [budget] = project.budgets.list().items
     assert budget.per_accepted_record == 3.0
-    runs, now = project.connection.runs, project.now()
+    budgets, now = project.connection.budgets, project.now()
     acme, news = project.source_ids["acme.com"], project.source_ids["news.example"]
-    use = runs.used(1)
+    use = budgets.used_by_run(1)
     assert (use.accepted, use.requests) == (2, 6)
-    assert runs.used_since(0.0, 9) == use
-    assert runs.used_since(now + 60.0, 9).accepted == 0
+    assert budgets.used_since(0.0, 9) == use
+    assert budgets.used_since(now + 60.0, 9).accepted == 0
     asked = [(news, 0.0), (acme, 0.0), (acme, now + 60.0)]
-    assert [each.requests for each in runs.used_by_sources(asked, 9)] == [0, 6, 0]
+    assert [each.requests for each in budgets.used_by_sources(asked, 9)] == [0, 6, 0]
 
 
 def test_quarantine_is_paged_released_by_filter_and_never_wholesale_by_mistake(

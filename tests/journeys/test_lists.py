@@ -22,6 +22,7 @@ from penstock.cli.render.output import Output
 from penstock.cli.render.tables import column
 from penstock.cli.render.wording import Shortened
 from penstock.store.alert_rows import AlertFilter
+from tests.contract.sql_clients import client_of
 from tests.journeys.rig import Rig, kill, until
 
 WIDTHS = (80, 100, 120, 160)
@@ -38,6 +39,7 @@ NEEDED = {
     "builder._show_kpis": ("target", "wanted", "is"),
     "builder.show_plan": ("step", "would"),
     "builder.show_summary": ("step", "status"),
+    "builder.show_truth": ("field", "precision", "recall"),
     "builder_batch._table": ("item", "status", "folder"),
     "cadence.run": ("source", "class"),
     "checkpoints._tell_history": ("number", "act", "cursor"),
@@ -45,6 +47,7 @@ NEEDED = {
     "connectors.show_all": ("connector", "installed"),
     "db_copy._tell": ("table", "rows"),
     "db_migrate._show": ("migration", "effect"),
+    "db_sql.requests": ("request", "verb", "state"),
     "drain._list": ("stage", "state"),
     "diffs.tell_changes": ("what", "key", "field"),
     "diffs.tell_rejects": ("only", "key"),
@@ -172,6 +175,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         rig.penstock("run", SHOP, "--detach")
         token = ("token", "create", "a-reader-of-metrics-in-the-office", "--role", "viewer")
         assert rig.penstock(*token).returncode == 0
+        assert rig.penstock("db", "sql", "install").returncode == 0
+        with client_of(folder / "penstock.db") as client:
+            client.do(f"INSERT INTO ingestion_jobs (source) VALUES ('{NEWS}')")
         rig.store.workers.register("a-worker", "mill-1.example-company.com", 1, "0.1")
         narrow = {"type": "object", "properties": {"price": {"type": "string"}}}
         (folder / "narrow.json").write_text(json.dumps(narrow))
@@ -218,7 +224,7 @@ def commands(rig: Rig) -> list[list[str]]:
         ["alerts"], ["alerts", "test"], ["runbook"], ["runbook", "source-broke", SHOP],
         ["token", "list"], ["connectors"], ["alerts", "rules", SHOP], ["metrics", "--list"],
         ["schema", "check", "product", "--schema", "narrow.json"], ["drain", "1", "--stages"],
-        ["pipeline", "graph", SHOP, "--explain"],
+        ["pipeline", "graph", SHOP, "--explain"], ["db", "sql", "requests"],
     ]  # fmt: skip
 
 
@@ -302,6 +308,8 @@ def _look_at_the_builder(out: Output) -> None:
         BatchItemView,
         BuilderPlanView,
         BuilderStepView,
+        DatasetTruthView,
+        FieldTruthView,
         JobBudgetView,
         PlannedStepView,
         TargetView,
@@ -338,6 +346,17 @@ def _look_at_the_builder(out: Output) -> None:
         errors=(),
     )
     builder.show_summary(args, [step])
+    truth = DatasetTruthView(
+        companies=12_345,
+        expected=12_346,
+        duplicates=0,
+        unknown=0,
+        precision=0.999,
+        recall=0.998,
+        coverage=0.9,
+        fields=[FieldTruthView(field="domain", precision=0.999, recall=0.95)],
+    )
+    builder.show_truth(args, truth)
     planned = PlannedStepView(
         step=long,
         phase="Parsing & Normalisation",

@@ -342,7 +342,7 @@ def test_steps_are_taken_skipped_and_ended_by_a_program(
     assert "the step that applies is compare" in said(*shop, "--step", "commit", "--yes", code=7)
     assert "compare is skipped" in said(*shop, "--skip", "compare")
     assert json.loads(said(*shop, "--end", "--json"))["source"] == SHOP
-    assert "nobody follows source-broke" in said(*shop, "--end", code=7)
+    assert "runbook source-broke for shop is not in progress" in said(*shop, "--end", code=7)
     assert "name it" in said("source-broke", code=2)
     assert "takes no source" in said("store-full", SHOP, code=2)
     assert "did you mean 'source-broke'?" in said("source-brok", SHOP, code=2)

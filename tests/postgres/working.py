@@ -220,10 +220,12 @@ class Attendance:
     def end(self) -> None:
         """From another thread: go home, now."""
         until("it has begun", lambda: self._worker is not None)
-        assert self._loop is not None
-        assert self._worker is not None
+        loop, worker = self._loop, self._worker
+        assert loop is not None
+        assert worker is not None
         for _ in range(2):
-            self._loop.call_soon_threadsafe(self._worker.drain)
+            # The first may end it before the second is asked for.
+            loop.call_soon_threadsafe(worker.drain)
 
 
 def until_ended(working: Working, run_id: int, patience_s: float = 60.0) -> None:

@@ -63,6 +63,7 @@ def test_attempt_that_has_ended_leaves_nothing_to_the_garbage_collector() -> Non
     async def perform() -> int:
         threads = Threads(max_threads=1)
         bench = Bench(looking(), threads=threads)
+        gc.collect()  # what other tests have left
         gc.disable()
         try:
             for job_id in range(5):

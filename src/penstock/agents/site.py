@@ -54,8 +54,8 @@ class Site:
             return read_schema(found)
         except msgspec.ValidationError as error:
             raise Permanent(
-                f"the schema of {self.domain} can't be read: {error}; learn it again: "
-                f"penstock records {SCHEMAS} shows it"
+                f"the schema of {self.domain} can't be read: {error}; it is in the collection "
+                f"{SCHEMAS}: have the mapper learn the site again, with force"
             ) from None
 
     def save(self, **fields: Any) -> None:

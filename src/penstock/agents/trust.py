@@ -36,7 +36,7 @@ def doubts(schema: SiteSchema | None, now: float, rules: TrustParams) -> list[st
     if proposals := schema.open_proposals:
         found.append(
             f"{len(proposals)} of its proposals {'is' if len(proposals) == 1 else 'are'} open: "
-            f"penstock sites proposals {schema.domain}"
+            "approve or reject first"
         )
     return found
 

@@ -118,18 +118,21 @@ def _of_runs(project: Project, source: str | None, run_id: int | None) -> list[B
 
 def _per_record(project: Project, budgets: Sequence[BudgetUsage]) -> Iterator[float | None]:
     """What one accepted record has cost of each budget; None where there was none."""
-    runs, ids = project.connection.runs, project.connection.sources.ids()
+    store = project.connection
+    ids = store.sources.ids()
     named = [each.bound.scope.partition(":") for each in budgets]
     of_sources = [
         (ids.get(name, 0), each.period_at)
         for (kind, _, name), each in zip(named, budgets, strict=True)
         if kind == "source"
     ]
-    found = iter(runs.used_by_sources(of_sources, RUNS) if of_sources else [])
+    found = iter(store.budgets.used_by_sources(of_sources, RUNS) if of_sources else [])
     for (kind, _, name), each in zip(named, budgets, strict=True):
         if kind == "source":
             use = next(found)
+        elif kind == "run":
+            use = store.budgets.used_by_run(int(name))
         else:
-            use = runs.used(int(name)) if kind == "run" else runs.used_since(each.period_at, RUNS)
+            use = store.budgets.used_since(each.period_at, RUNS)
         used: float = getattr(use, each.bound.measure)
         yield used / use.accepted if use.accepted else None

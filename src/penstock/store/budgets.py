@@ -13,10 +13,10 @@ from penstock.journal.job_events import JobRequeued
 from penstock.journal.run_events import RunReopened
 from penstock.journal.source_events import BudgetExhausted, BudgetReset, BudgetThresholdReached
 from penstock.settings.budget import Bound
-from penstock.store.database import Database, to_json
+from penstock.store.database import LAST_ID, Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
-from penstock.store.rows import BudgetRow
+from penstock.store.rows import BudgetRow, RunUse
 
 RELEASE_LIMIT = 1000
 RUNS_AT_ONCE = 100
@@ -35,6 +35,20 @@ class Budgets(Noun):
     def exhausted(self) -> list[BudgetRow]:
         """The budgets that are used up, by the bounds they had when somebody was last turned away."""
         return self._db.decoded("exhausted_budgets", list[BudgetRow], now=self._db.now())
+
+    def used_since(self, since: float, limit: int) -> RunUse:
+        """What the newest runs that were active since then have used and brought in together."""
+        ids = self._db.value("latest_runs", before_id=LAST_ID, limit=limit)
+        return self._db.decoded("use_of_runs", RunUse, ids=ids, since=since)
+
+    def used_by_sources(self, wanted: Sequence[tuple[int, float]], limit: int) -> list[RunUse]:
+        """The same of each source, by its number, since a time of its own."""
+        about = {"wanted": to_json(wanted), "limit": limit}
+        return self._db.decoded("uses_of_sources", list[RunUse], **about)
+
+    def used_by_run(self, run_id: int) -> RunUse:
+        """The same of one run."""
+        return self._db.decoded("use_of_runs", RunUse, ids=to_json([run_id]), since=0.0)
 
     def renew(self, bounds: Sequence[Bound], limit: int = RELEASE_LIMIT) -> int:
         """Begin periods anew whose time has come, and release what no budget stops any more.

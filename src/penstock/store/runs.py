@@ -35,7 +35,7 @@ from penstock.store.continuation import Started, carry, run_to_continue
 from penstock.store.database import LAST_ID, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
-from penstock.store.rows import CauseOfRun, LeftOfShard, RunRow, RunUse, StageRow
+from penstock.store.rows import CauseOfRun, LeftOfShard, RunRow, StageRow
 from penstock.store.run_transitions import add_run, cancel_run, reopen
 from penstock.store.sources import source_id_of
 from penstock.store.turn.run_progress import advance_runs
@@ -266,20 +266,6 @@ class Runs(Noun):
         else:
             ids = self._db.value("latest_runs", **where)
         return self._db.decoded("runs", list[RunRow], ids=ids)
-
-    def used_since(self, since: float, limit: int) -> RunUse:
-        """What the newest runs that were active since then have used and brought in together."""
-        ids = self._db.value("latest_runs", before_id=LAST_ID, limit=limit)
-        return self._db.decoded("use_of_runs", RunUse, ids=ids, since=since)
-
-    def used_by_sources(self, wanted: Sequence[tuple[int, float]], limit: int) -> list[RunUse]:
-        """The same of each source, by its number, since a time of its own."""
-        about = {"wanted": to_json(wanted), "limit": limit}
-        return self._db.decoded("uses_of_sources", list[RunUse], **about)
-
-    def used(self, run_id: int) -> RunUse:
-        """The same of one run."""
-        return self._db.decoded("use_of_runs", RunUse, ids=to_json([run_id]), since=0.0)
 
     def get(self, run_id: int) -> RunRow | None:
         found = self.by_id([run_id])

@@ -61,7 +61,7 @@ class SqlInterface:
             if known is not None and known.schema != schema:
                 raise Refused(
                     f"the SQL interface is in {known.schema} already",
-                    "penstock db sql remove takes it away from there",
+                    "remove it there first",
                     code="sql_elsewhere",
                 )
             if known is not None:

@@ -115,7 +115,7 @@ def _tell(site: Site, schema: SiteSchema, found: Pollution, pages: int) -> None:
     for note in found.escalated:
         ctx.note(
             f"{note.selector} of {site.domain} has failed {count(note.count, 'time')}, a person decides: "
-            f"{_words(note)}; penstock sites proposals {site.domain}"
+            f"{_words(note)}"
         )
         ctx.signal(
             ESCALATED,

@@ -137,6 +137,14 @@ def _of_token(project: Project, given: Given) -> Facts:
     return {"token": found[0].name, "role": found[0].role} if found else {}
 
 
+def _of_sql(project: Project, given: Given) -> Facts:
+    found = project.sql.check()
+    return {
+        "views now": "none" if found.schema is None else f"in {found.schema}",
+        "sources shown": found.sources,
+    }
+
+
 def _number(given: Given, name: str) -> int:
     value = given.get(name, "")
     if not value.isascii() or not value.isdigit() or len(value) > 18:
@@ -161,5 +169,6 @@ LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
     **dict.fromkeys(("runbooks.skip", "runbooks.end"), _of_runbook),
     "hooks.redeliver": _of_delivery,
     "signals.raise_": _of_signal,
+    "sql.install": _of_sql,
     "tokens.revoke": _of_token,
 }
