@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bridges.builder_steps import builder_job
+from penstock.bridges.builder_steps import builder_job, works_at_once
 from penstock.bridges.drains import TaskFailed
 from penstock.bridges.tasks import builder_tasks, pipeline_tasks
 from penstock.builder.registry import builder
 from penstock.errors import PipelineError, UsageError
-from tests.bridges.scenes import STAGES, edges_of, rig_of
+from tests.bridges.scenes import STAGES, builder_job_in, edges_of, rig_of
 
 PROFILES = list(builder.profiles)
 
@@ -65,6 +65,24 @@ def test_what_can_not_be_planned_is_refused_in_one_line(tmp_path: Path) -> None:
             pipeline_tasks(tmp_path, "shop", shards=0)
     with pytest.raises(PipelineError, match="no profile 'standart'; did you mean 'standard'"):
         builder_tasks("standart")
+
+
+def test_steps_of_a_job_work_at_once_where_its_store_is_seen_to_be_on_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_once(job: str = str(tmp_path / "job.yaml"), **env: str) -> bool | None:
+        return works_at_once(builder_job(job, "out", env=env))
+
+    builder_job_in(tmp_path)
+    assert at_once() is False
+    assert at_once(PENSTOCK_BUILDER_STORE="postgresql://db.example.com/b") is True
+    assert at_once("{{ var.value.job }}") is None
+    assert at_once(PENSTOCK_BUILDER_STORE="{{ conn.jobs.get_uri() }}") is None
+    builder_job_in(tmp_path, penstock={"store": "${JOBS_URL}"})
+    assert at_once() is None, "only the worker has the variable"
+    assert at_once(JOBS_URL="postgresql://db.example.com/b") is True
+    monkeypatch.setenv("PENSTOCK_BUILDER_STORE", "sqlite:other.db")
+    assert at_once("{{ var.value.job }}") is False
 
 
 @pytest.mark.parametrize("word", ["--resume", "--job=other.yaml", "--profile"])

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.app.secrets import environment_secrets, redact, secrets_among
@@ -94,6 +95,16 @@ def run_builder_step(
         exit_code=code if code > 0 else 1,
         is_final=code == USAGE,
     )
+
+
+def works_at_once(job: BuilderJob) -> bool | None:
+    """Whether steps of this job may run beside each other, on Postgres; None where that can't be seen here.
+
+    An engine may hold templates where it will have paths and variables.
+    """
+    from penstock.app.builder.project_file import is_on_postgres
+
+    return is_on_postgres(Path(job.job_path), dict(job.env))
 
 
 def resumes(task: BridgeTask, attempt: int) -> bool:

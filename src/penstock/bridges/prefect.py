@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from penstock.bridges.builder_steps import builder_job, resumes, run_builder_step
+from penstock.bridges.builder_steps import builder_job, resumes, run_builder_step, works_at_once
 from penstock.bridges.drains import (
     Partial,
     StageEnd,
@@ -182,7 +182,7 @@ def drain(
     return Completed(message=_counts(end), data=end.as_json())
 
 
-@flow(name="penstock-builder", task_runner=ThreadPoolTaskRunner(max_workers=1))
+@flow(name="penstock-builder", task_runner=ThreadPoolTaskRunner(max_workers=WORKERS))
 def builder_prefect_flow(
     job_path: str,
     outdir: str,
@@ -192,12 +192,14 @@ def builder_prefect_flow(
 ) -> State[Any]:
     """A profile of the builder: each task is one `penstock builder run-step`, and is not retried.
 
-    The first step that fails ends the flow. Prefect stores parameters: secrets belong into the environment of
-    the worker, not into `env`.
+    The first step that fails ends the flow. On SQLite one step runs at a time; with a store on Postgres in
+    the job, or in PENSTOCK_BUILDER_STORE, those that wait for nothing run at once. Prefect stores parameters:
+    secrets belong into the environment of the worker, not into `env`.
     """
     try:
         with failing_in_one_line():
-            graph = builder_tasks(profile)
+            job = builder_job(job_path, outdir, profile, extra_cli_args, env)
+            graph = builder_tasks(profile, is_serial=not works_at_once(job))
     except TaskFailed as error:
         return _failed(error)
 

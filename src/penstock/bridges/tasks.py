@@ -76,11 +76,13 @@ def pipeline_tasks(
     )
 
 
-def builder_tasks(profile: str = "standard", registry: str = BUILDER) -> TaskGraph:
+def builder_tasks(
+    profile: str = "standard", registry: str = BUILDER, *, is_serial: bool = True
+) -> TaskGraph:
     """The steps of a profile of the builder as tasks. No step is imported."""
     steps = profile_graph(profile, registry).steps
     tasks = tuple(_step_task(step) for step in steps)
-    return TaskGraph(name=profile, tasks=tasks, is_serial=True)
+    return TaskGraph(name=profile, tasks=tasks, is_serial=is_serial)
 
 
 def refuse_shards(project: Project, shards: int) -> None:

@@ -22,6 +22,7 @@ from penstock.builder.registry import builder
 from penstock.errors import PenstockError
 from tests.bridges.airflow.home import dag_file
 from tests.bridges.airflow.projects import STEPS, dag_text, source
+from tests.bridges.scenes import builder_job_in
 from tests.journeys.rig import Rig
 from tests.postgres.ports import free_port
 
@@ -182,11 +183,22 @@ def test_what_can_not_work_is_refused_in_one_line(
         ({"max_active_tasks": 2}, "on SQLite one task works at a time"),
     ],
 )
-def test_builder_refuses_in_one_line_too(wrong: dict[str, Any], said: str) -> None:
+def test_builder_refuses_in_one_line_too(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    builder_job_in(tmp_path)
     with pytest.raises(PenstockError) as raised:
-        create_builder_dag("b", "job.yaml", "out", **wrong)
+        create_builder_dag("b", str(tmp_path / "job.yaml"), "out", **wrong)
 
     assert said in f"{raised.value.message} {raised.value.hint}"
+
+
+def test_steps_of_a_builder_run_at_once_where_the_store_is_on_postgres_or_a_template_hides_it() -> (
+    None
+):
+    store = {"PENSTOCK_BUILDER_STORE": "postgresql://db.example.com/b"}
+    served = create_builder_dag("b", "job.yaml", "out", env=store, max_active_tasks=4)
+    hidden = create_builder_dag("c", "{{ var.value.job }}", "out", max_active_tasks=4)
+    unasked = create_builder_dag("d", "{{ var.value.job }}", "out")
+    assert [each.max_active_tasks for each in (served, hidden, unasked)] == [4, 4, 1]
 
 
 def edges(dag: Any) -> set[tuple[str, str]]:

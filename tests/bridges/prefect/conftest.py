@@ -48,7 +48,7 @@ def prefect_server() -> str:
     # Later than with the session: while this process ends, threads of Prefect send the server what is left
     # of their events, and without a server they try again for minutes.
     atexit.register(_stop, process)
-    until(_answers, "the server of Prefect answers", within_s=240, process=process)
+    until(_answers, "the server of Prefect answers", within_s=600, process=process)
     return URL
 
 

@@ -9,7 +9,8 @@ import pytest
 from prefect import State
 
 from penstock.bridges.prefect import builder_prefect_flow
-from tests.bridges.prefect.rig import counts_by_task, edges, states_by_task, told
+from penstock.bridges.tasks import builder_tasks
+from tests.bridges.prefect.rig import counts_by_task, edges, states_by_task, task_runs, told
 from tests.bridges.scenes import builder_job_in, dataset_of, edges_of
 
 
@@ -30,6 +31,24 @@ def test_profile_is_built_task_by_task_and_each_flow_run_is_a_run_of_its_own(
     told(lambda: edges(number), edges_of("quick"))
     told(lambda: set(counts_by_task(number).values()), {1})
     assert len(dataset_of(tmp_path)) == 3
+
+
+def test_first_steps_run_at_once_on_a_server_and_begin_one_run(
+    tmp_path: Path, database: str
+) -> None:
+    builder_job_in(tmp_path, penstock={"store": "${JOBS_URL}"})
+    state = built(tmp_path, profile="quick", env={"JOBS_URL": database})
+    assert state.is_completed(), state.message
+    assert len(dataset_of(tmp_path)) == 3
+    number = state.state_details.flow_run_id
+    assert number is not None
+    steps = [each.name for each in builder_tasks("quick").tasks]
+    told(lambda: sorted(states_by_task(number)), sorted(steps))
+    runs = {run.name: run for run in task_runs(number)}
+    spans = [(runs[name].start_time, runs[name].end_time) for name in steps[:2]]
+    (began, ended), (second_began, second_ended) = spans
+    assert None not in (began, ended, second_began, second_ended)
+    assert max(began, second_began) < min(ended, second_ended), "they ran side by side"  # type: ignore[type-var]
 
 
 @pytest.mark.parametrize("profile", ["standard", "deep"])

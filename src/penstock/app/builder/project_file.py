@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.app.builder.choices import Choices
-from penstock.app.builder.job import BuilderJob
+from penstock.app.builder.job import BuilderJob, read_job
 from penstock.app.step_graphs import BUILDER
 from penstock.app.text_files import replace_text
 from penstock.builder.job import Job, job_of, refuse_lacking
-from penstock.errors import ConfigError, UsageError
+from penstock.errors import ConfigError, PenstockError, UsageError
 from penstock.pipeline.selection import overlaid
 from penstock.private_files import FILE_MODE
 from penstock.settings import FILE_NAME
@@ -160,6 +160,27 @@ class ProjectFile:
         except OSError as error:
             raise UsageError(f"--outdir {self.outdir}: {error.strerror}") from None
         replace_text(self.path, self.text(), FILE_MODE)
+
+
+def is_on_postgres(job: Path, more: Mapping[str, str]) -> bool | None:
+    """Whether the steps of a job share a Postgres database; None where that can't be seen here.
+
+    `more` are variables beside those of the environment.
+    """
+    environ = {**os.environ, **more}
+    store = environ.get(STORE) or _store_of(job, environ)
+    # What an engine will put there is not known yet.
+    return None if store is None or "{{" in store else store.startswith("postgres")
+
+
+def _store_of(job: Path, environ: Mapping[str, str]) -> str | None:
+    """The store that a job names, empty if it names none; None if the job can't be read."""
+    try:
+        written = Substitution(environ).apply(read_job(job, environ).written)
+    except PenstockError:
+        return None
+    store = entry_at(written, "penstock.store")
+    return str(store.value) if store is not None else ""
 
 
 def _bounds(written: Entry | None, text: str) -> str | list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.app.step_graphs import BUILDER
@@ -17,7 +18,7 @@ from penstock.bridges.airflow.pipeline_dags import (
     refuse_unknown,
     usual_options,
 )
-from penstock.bridges.builder_steps import builder_job
+from penstock.bridges.builder_steps import builder_job, works_at_once
 from penstock.bridges.tasks import builder_tasks
 
 
@@ -40,12 +41,15 @@ def create_builder_dag(
 
     `job_path`, `outdir`, `extra_args` and the values of `env` may be templates: `{{ var.value.outdir }}`.
     A step that fails is tried again once; `tasks` has Airflow's options for single steps, such as
-    `{"http.serp": PATIENT}`. The steps share the SQLite file of `outdir`, so one of them runs at a time.
+    `{"http.serp": PATIENT}`. One step runs at a time, unless the job's store is on Postgres; where that can't
+    be seen here, because of templates, `max_active_tasks` says how many.
     """
-    builder_job(
-        job_path, outdir, profile, extra_args, env
-    )  # refuses what no step could be run with
-    graph, defaults = builder_tasks(profile, registry), defaults_of(pool, default_args)
+    job = builder_job(job_path, outdir, profile, extra_args, env)
+    at_once = works_at_once(job)
+    graph = builder_tasks(profile, registry, is_serial=not at_once)
+    if at_once is None and dag_options.get("max_active_tasks") is not None:
+        graph = replace(graph, is_serial=False)
+    defaults = defaults_of(pool, default_args)
     overrides = tasks or {}
     refuse_unknown(overrides, graph)
     with DAG(

@@ -6,11 +6,18 @@ from typing import Any
 
 import dagster as dg
 
-from penstock.bridges.builder_steps import BuilderJob, builder_job, resumes, run_builder_step
-from penstock.bridges.dagster.jobs import NETWORK_RETRY, attempt_of, executor, op_name
+from penstock.bridges.builder_steps import (
+    BuilderJob,
+    builder_job,
+    resumes,
+    run_builder_step,
+    works_at_once,
+)
+from penstock.bridges.dagster.jobs import NETWORK_RETRY, WORKERS, attempt_of, executor, op_name
 from penstock.bridges.dagster.outcomes import failures_shown
 from penstock.bridges.drains import TaskFailed
 from penstock.bridges.tasks import BridgeTask, builder_tasks
+from penstock.errors import UsageError
 
 RESOURCE = "builder"
 OP_CONFIG = {
@@ -34,13 +41,22 @@ def create_builder_job(
     name: str = "",
     retry_policy: dg.RetryPolicy | None = NETWORK_RETRY,
     config: BuilderConfig | None = None,
+    workers: int | None = None,
 ) -> dg.JobDefinition:
     """A job of the builder: one op per step of the profile, wired by `Nothing` inputs.
 
     `job_path`, `outdir` and optional `extra_args` come from the config of each op or from the resource
-    `builder`. `retry_policy` is of ops that make requests.
+    `builder`. `retry_policy` is of ops that make requests. One op runs at a time, unless the job's store is
+    known to be on Postgres (by `config`, or PENSTOCK_BUILDER_STORE); otherwise `workers` says how many.
     """
-    graph = builder_tasks(profile)
+    at_once = _works_at_once(config, profile)
+    if workers is not None and workers > 1 and at_once is False:
+        raise UsageError(
+            f"{profile} can't run {workers} ops at once: on SQLite one works at a time",
+            "leave out `workers`, or use Postgres: `penstock: {store: …}` in the job",
+            code="tasks_need_postgres",
+        )
+    graph = builder_tasks(profile, is_serial=not at_once and workers is None)
     links: dict[str, Any] = {}
     for each in graph.tasks:
         links[op_name(each.identifier)] = {
@@ -59,10 +75,15 @@ def create_builder_job(
         node_defs=nodes,
         dependencies=links,
     ).to_job(
-        executor_def=executor(graph.is_serial),
+        executor_def=executor(graph.is_serial, workers or WORKERS),
         resource_defs={RESOURCE: config or BuilderConfig.configure_at_launch()},
         tags={"penstock/profile": profile},
     )
+
+
+def _works_at_once(config: BuilderConfig | None, profile: str) -> bool | None:
+    job_path, outdir = (config.job_path, config.outdir) if config is not None else ("", "")
+    return works_at_once(builder_job(job_path, outdir, profile))
 
 
 def _step_op(
