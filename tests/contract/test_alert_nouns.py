@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -130,12 +131,17 @@ def test_acts_on_an_alert_say_what_they_did_and_the_journal_who_and_why(project:
     assert "is acknowledged" in penstock(project, "alerts", "ack", alert, "--reason", "mine")
     assert "was acknowledged already" in penstock(project, "alerts", "ack", alert)
     assert "is snoozed for 2 h" in penstock(project, "alerts", "snooze", alert, "--for", "2h")
+    until = datetime.fromtimestamp(project.now() + 3 * 86_400 + 60, UTC).isoformat()
+    assert "is snoozed for 3 d" in penstock(project, "alerts", "snooze", alert, "--until", until)
+    assert project.alerts.get(int(alert)).snoozed_until == pytest.approx(
+        project.now() + 259_260, abs=60
+    )
     assert "is resolved" in penstock(project, "alerts", "resolve", alert, "--reason", "fixed")
     assert "was resolved already" in penstock(project, "alerts", "resolve", alert)
     rows = project.connection.journal.events(kind="alert", limit=9)
     assert [row.kind for row in rows][1:] == [
         "alert.acknowledged",
-        "alert.snoozed",
+        *("alert.snoozed", "alert.snoozed"),
         "alert.resolved",
     ]
     assert rows[1].data["reason"] == "mine"

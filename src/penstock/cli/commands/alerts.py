@@ -44,6 +44,10 @@ ACK = "Acknowledge an alert: you are working on it. It resolves by itself when i
 SNOOZE = """\
 Send no messages about an alert for a while. If its condition still holds after that, its routes get a
 reminder."""
+SNOOZE_EXAMPLES = """\
+  penstock alerts snooze 12 --for 2h
+  penstock alerts snooze 12 --until 2026-11-20T08:00Z\
+"""
 RESOLVE = """\
 Close an alert. If its condition still holds, the alert stays closed until the condition ends and returns."""
 TEST = """\
@@ -77,12 +81,14 @@ def register(commands: Commands) -> None:
     add_json(showing)
     acking = add_verb(verbs, "ack", "acknowledge one", ACK, "  penstock alerts ack 12")
     _add_act(acking, acknowledge)
-    snoozing = add_verb(
-        verbs, "snooze", "mute one for a while", SNOOZE, "  penstock alerts snooze 12 --for 2h"
-    )
+    snoozing = add_verb(verbs, "snooze", "mute one for a while", SNOOZE, SNOOZE_EXAMPLES)
     _add_act(snoozing, snooze)
-    snoozing.add_argument(
+    lasting = snoozing.add_mutually_exclusive_group()
+    lasting.add_argument(
         "--for", dest="for_text", default="1h", metavar="TIME", help="how long, as 30m or 2h (1h)"
+    )
+    lasting.add_argument(
+        "--until", metavar="TIME", help="until then, as 2026-11-20 or 2026-11-20T08:00Z"
     )
     resolving = add_verb(verbs, "resolve", "close one", RESOLVE, "  penstock alerts resolve 12")
     _add_act(resolving, resolve)
@@ -248,11 +254,16 @@ def acknowledge(args: argparse.Namespace) -> int:
 
 
 def snooze(args: argparse.Namespace) -> int:
-    from penstock.app.moments import length
+    from penstock.app.moments import length, moment
     from penstock.cli.lookup import opened
 
-    for_s = length("--for", args.for_text)
     with opened(args) as project:
+        now = project.now()
+        for_s = (
+            length("--for", args.for_text)
+            if args.until is None
+            else moment("--until", args.until, now) - now
+        )
         is_new = project.alerts.snooze(args.alert, for_s, reason=args.reason)
     said = f"is snoozed for {duration(for_s)}" if is_new else "was resolved already"
     return _told(args, "snoozed" if is_new else "resolved", is_new, said)
