@@ -18,7 +18,7 @@ from penstock.alerts.judge import judge
 from penstock.alerts.lifecycle import Standing, next_step
 from penstock.alerts.rules import thresholds_by_rule
 from penstock.alerts.run_rules import RULES as RUN_RULES
-from penstock.alerts.sampling import MOST_RUNS, USUAL_S, is_sampled, plan_of
+from penstock.alerts.sample import MOST_RUNS, USUAL_S, is_sampled, plan_of
 from tests.labelled import DAY_S, KINDS, Half, Labelled, labelled
 
 QUARTER_S = 90 * DAY_S

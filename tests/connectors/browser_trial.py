@@ -15,7 +15,7 @@ from penstock.clock import SystemClock
 from penstock.engine.dry_run.services import OpenDoor
 from penstock.http.browser.browsers import Browsers
 from penstock.http.browser.options import RenderOptions
-from penstock.http.browser.rendering import Rendered, Renderer
+from penstock.http.browser.renderer import Rendered, Renderer
 from penstock.http.fetch import Fetcher
 from penstock.http.network import Network
 from penstock.settings import FetchPolicy

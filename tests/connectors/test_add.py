@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock import Context
-from penstock.app import Project, adding
+from penstock.app import Project, new_source
 from penstock.cli.entry import main
 from penstock.connectors import Recognised, Target
 from penstock.connectors.feed.connector import DEMO
@@ -27,8 +27,8 @@ SITE = "https://acme.example"
 SITEMAP = f"<urlset><url><loc>{SITE}/a</loc></url></urlset>"
 
 
-def proposed(folder: Path, target: str, pages: dict[str, Any]) -> adding.Proposal:
-    return adding.propose(folder, adding.Wish(target), ScriptedNetwork.of_pages(pages))
+def proposed(folder: Path, target: str, pages: dict[str, Any]) -> new_source.Proposal:
+    return new_source.propose(folder, new_source.Wish(target), ScriptedNetwork.of_pages(pages))
 
 
 def test_an_address_is_recognised_by_what_is_there(tmp_path: Path) -> None:
@@ -99,13 +99,13 @@ def test_connectors_recognise_targets_themselves_and_the_best_fit_is_proposed(
     assert (found.connector, found.keys, found.name) == ("wiki", {"folder": "./notes"}, "wiki")
     # Nobody is asked over the network for what an address alone tells.
     assert proposed(tmp_path, "https://wiki.example/a", {}).why == "the wiki"
-    named = adding.Wish(str(tmp_path / "notes"), connector="files", keys={"hidden": True})
-    chosen = adding.propose(tmp_path, named)
+    named = new_source.Wish(str(tmp_path / "notes"), connector="files", keys={"hidden": True})
+    chosen = new_source.propose(tmp_path, named)
     assert (chosen.connector, chosen.keys) == ("files", {"folder": "./notes", "hidden": True})
     with pytest.raises(UsageError, match=r"the connector files does not recognise 'acme\.example'"):
-        adding.propose(
+        new_source.propose(
             tmp_path,
-            adding.Wish("acme.example", connector="files"),
+            new_source.Wish("acme.example", connector="files"),
             ScriptedNetwork.of_pages({"https://acme.example": "<p>hi"}),
         )
 
@@ -152,27 +152,27 @@ def test_the_source_is_added_with_a_sample_and_every_comment_stays(tmp_path: Pat
     pages = {f"{SITE}/feed.xml": DEMO}
     proposal = proposed(tmp_path, f"{SITE}/feed.xml", pages)
     network = ScriptedNetwork.of_pages({**pages})
-    tried = adding.add(tmp_path, proposal, dry_run=True, network=network)
+    tried = new_source.add(tmp_path, proposal, dry_run=True, network=network)
     assert (tmp_path / "penstock.yaml").read_text() == before
     assert [each.title for each in tried.samples] == [
         "The wheel turns again",
         "Flour for everybody",
     ]
-    adding.add(tmp_path, proposal, network=network)
+    new_source.add(tmp_path, proposal, network=network)
     after = (tmp_path / "penstock.yaml").read_text()
     assert [line for line in before.splitlines() if line not in after.splitlines()] == []
     assert load_settings(tmp_path).sources["acme.example-feed"].connector == "feed"
     with pytest.raises(Refused, match=r"there is a source acme\.example-feed already"):
-        adding.add(tmp_path, proposal, network=network)
+        new_source.add(tmp_path, proposal, network=network)
     assert not list(tmp_path.glob(".penstock-add-*"))
 
 
 def test_a_place_that_cannot_be_read_is_not_added(tmp_path: Path) -> None:
     (tmp_path / "penstock.yaml").write_text("project: p\n")
-    proposal = adding.Proposal("a", "web", {"urls": [f"{SITE}/x"]}, "")
+    proposal = new_source.Proposal("a", "web", {"urls": [f"{SITE}/x"]}, "")
     refusing = ScriptedNetwork.of_pages({f"{SITE}/x": answer("", status=403)})
     with pytest.raises(Refused, match=r"it can't be read \(auth\): .*403"):
-        adding.add(tmp_path, proposal, network=refusing)
+        new_source.add(tmp_path, proposal, network=refusing)
     assert (tmp_path / "penstock.yaml").read_text() == "project: p\n"
 
 
@@ -261,7 +261,7 @@ def test_what_can_not_be_added_is_refused_with_what_to_do_instead(tmp_path: Path
         ("ftp://acme.com/x", "is neither a folder or file that is there", "connectors: "),
     ):
         with pytest.raises(UsageError, match=problem) as caught:
-            adding.propose(tmp_path, adding.Wish(target))
+            new_source.propose(tmp_path, new_source.Wish(target))
         assert hint is None or hint in str(caught.value.hint)
 
 
@@ -269,9 +269,9 @@ def test_a_mailbox_without_its_password_says_which_variable_to_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MAIL_PASSWORD", raising=False)
-    proposal = adding.propose(tmp_path, adding.Wish("imaps://me@mail.example"))
+    proposal = new_source.propose(tmp_path, new_source.Wish("imaps://me@mail.example"))
     with pytest.raises(Refused, match="needs a password or oauth") as caught:
-        adding.add(tmp_path, proposal)
+        new_source.add(tmp_path, proposal)
     assert str(caught.value.message).startswith("sources.mail: ")
     assert caught.value.hint == (
         "set MAIL_PASSWORD in the environment or in .env, then add it again"

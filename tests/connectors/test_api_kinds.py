@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.app import Project, adding
+from penstock.app import Project, new_source
 from penstock.errors import ConfigError
 from penstock.settings import load_settings
 from penstock.store.rows import RunRow
@@ -453,9 +453,9 @@ def test_add_recognises_an_api_and_shows_a_sample(
         return server.respond(request)
 
     network = ScriptedNetwork(respond)
-    proposal = adding.propose(tmp_path, adding.Wish(f"{SITE}{path}"), network)
+    proposal = new_source.propose(tmp_path, new_source.Wish(f"{SITE}{path}"), network)
     assert (proposal.connector, proposal.why) == ("api", f"a JSON API: {why}")
-    added = adding.add(tmp_path, proposal, network=network)
+    added = new_source.add(tmp_path, proposal, network=network)
     assert added.keys == {"connector": "api", "url": f"{SITE}{path}", **keys}
     # The sample goes on to the second page.
     assert [each.title for each in added.samples] == ["Item 1", "Item 2", "Item 3"]

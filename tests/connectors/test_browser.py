@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from penstock.http.browser.chromium import find_chromium
 from penstock.http.browser.guard import over
 from penstock.http.browser.process_tree import Process, below, kill, looked_at, marked
-from penstock.http.browser.rendering import RENDERED, RenderFailed
+from penstock.http.browser.renderer import RENDERED, RenderFailed
 from penstock.http.network import AiohttpNetwork, RawResponse, Request
 from penstock.testing import ScriptedNetwork, answer
 from tests.connectors.browser_trial import (

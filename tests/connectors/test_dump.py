@@ -22,7 +22,7 @@ import apsw
 import pytest
 from backports import zstd
 
-from penstock.app import adding
+from penstock.app import new_source
 from penstock.connectors.dump import (
     columns,
     database,
@@ -417,9 +417,9 @@ def test_large_and_packed_tables_are_recognised_and_small_ones_stay_documents(
         ("large.txt", 200, "files"),
     ):
         (tmp_path / name).write_bytes(b"x" * size)
-        found = adding.propose(tmp_path, adding.Wish(str(tmp_path / name)))
+        found = new_source.propose(tmp_path, new_source.Wish(str(tmp_path / name)))
         assert (name, found.connector) == (name, connector)
-    found = adding.propose(tmp_path, adding.Wish("https://files.example/big.csv?x=1"))
+    found = new_source.propose(tmp_path, new_source.Wish("https://files.example/big.csv?x=1"))
     assert (found.connector, found.name) == ("dump", "big")
 
 

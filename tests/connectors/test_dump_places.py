@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from penstock.app import adding
+from penstock.app import new_source
 from penstock.connectors.dump import downloads, parts, remote
 from penstock.connectors.dump.parts import Position
 from penstock.connectors.dump.rows import rows_of
@@ -432,5 +432,5 @@ def test_tables_on_servers_and_in_buckets_are_recognised_by_their_names(tmp_path
         ("s3://bucket/dumps/orders.csv.zst", "orders"),
         ("gs://bucket/dumps/*.jsonl", "dump"),
     ):
-        found = adding.propose(tmp_path, adding.Wish(address))
+        found = new_source.propose(tmp_path, new_source.Wish(address))
         assert (address, found.connector, found.name) == (address, "dump", name)

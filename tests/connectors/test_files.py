@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.connectors.files import connector, reading
+from penstock.connectors.files import connector, file_reader
 from penstock.connectors.files.walk import Symlinks
 from penstock.testing import VirtualClock
 from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
@@ -30,7 +30,7 @@ class TestFiles(ConnectorSuite):
     @pytest.fixture(autouse=True)
     def _watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def read_file(root: Path, path: str, most: int, symlinks: Symlinks) -> bytes:
-            body = reading.read_file(root, path, most, symlinks)
+            body = file_reader.read_file(root, path, most, symlinks)
             watched[0].on_read()
             return body
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from penstock.app import Project, adding
+from penstock.app import Project, new_source
 from penstock.app.recognition import recognise, target_of
 from penstock.connectors.files.paths import key_of
 from penstock.connectors.github import GitHub
@@ -752,8 +752,8 @@ def test_penstock_add_shows_a_sample_of_a_repository_and_writes_it(tmp_path: Pat
         return server.respond(request)
 
     network = ScriptedNetwork(script)
-    proposal = adding.propose(tmp_path, adding.Wish(f"https://github.com/{MILL}"), network)
-    added = adding.add(tmp_path, proposal, network=network)
+    proposal = new_source.propose(tmp_path, new_source.Wish(f"https://github.com/{MILL}"), network)
+    added = new_source.add(tmp_path, proposal, network=network)
     assert (added.source, [each.title for each in added.samples][:2]) == ("mill", [MILL, "Leak"])
     assert list(load_settings(tmp_path).sources["mill"].options["repositories"]) == [MILL]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.app import adding
-from penstock.connectors.files import connector, reading
+from penstock.app import new_source
+from penstock.connectors.files import connector, file_reader
 from penstock.connectors.files.walk import Symlinks
 from penstock.connectors.obsidian.notes import Link, read_note
 from penstock.connectors.obsidian.vault import Vault
@@ -45,7 +45,7 @@ class TestObsidian(ConnectorSuite):
     @pytest.fixture(autouse=True)
     def _watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def read_file(root: Path, path: str, most: int, symlinks: Symlinks) -> bytes:
-            body = reading.read_file(root, path, most, symlinks)
+            body = file_reader.read_file(root, path, most, symlinks)
             watched[0].on_read()
             return body
 
@@ -269,5 +269,5 @@ def test_no_text_takes_long_to_read(text: str) -> None:
 
 def test_a_folder_with_an_obsidian_folder_is_recognised_as_a_vault(tmp_path: Path) -> None:
     (tmp_path / "vault" / ".obsidian").mkdir(parents=True)
-    found = adding.propose(tmp_path, adding.Wish(str(tmp_path / "vault")))
+    found = new_source.propose(tmp_path, new_source.Wish(str(tmp_path / "vault")))
     assert (found.connector, found.keys) == ("obsidian", {"folder": "./vault"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.alerts.sampling import WHOLE, is_sampled
+from penstock.alerts.sample import WHOLE, is_sampled
 from penstock.gates.capacity import Capacity
 from penstock.jobs.job import Claimed
 from penstock.store.alert_rows import AlertFilter, AlertRow, Opening

@@ -16,7 +16,7 @@ from penstock.jobs.effects import Effects, Extracted, Rejection
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
-from penstock.store import replays, staging
+from penstock.store import replays, staged_records
 from penstock.store.entries import EntryFilter
 from penstock.store.record_rows import read_present, write_records
 from penstock.store.reject_rows import RejectFilter
@@ -742,7 +742,7 @@ def test_two_who_stage_one_record_at_once_are_both_heard(
     run_id = shop.run(PAGES)
     replay, jobs = shop.start(run_id)
     other = shop.world.kind.open(shop.world.path, shop.world.clock)
-    write, left = staging._write, [1]
+    write, left = staged_records._write, [1]
 
     def after_the_other(*args: Any) -> None:
         if left:
@@ -752,7 +752,7 @@ def test_two_who_stage_one_record_at_once_are_both_heard(
             other.turn("w", [done(job, saves=[save])], Capacity(0), {})
         write(*args)
 
-    monkeypatch.setattr(staging, "_write", after_the_other)
+    monkeypatch.setattr(staged_records, "_write", after_the_other)
     job = jobs["p1"]
     save = a_staged("both", {"p1": True}, job.snapshot, merge="merge")
     shop.world.turn("w", done(job, saves=[save]))

@@ -28,7 +28,7 @@ from penstock.alerts.history import (
 )
 from penstock.alerts.judge import judge, judge_project
 from penstock.alerts.rules import RULES, thresholds_by_rule
-from penstock.alerts.sampling import MOST_RUNS, is_sampled, plan_of
+from penstock.alerts.sample import MOST_RUNS, is_sampled, plan_of
 
 HOUR = 3600.0
 DAY = 24 * HOUR

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.worker.spending import Spending
+from penstock.engine.worker.budget_use import Spending
 from penstock.errors import ConfigError
 from penstock.gates.project_terms import NO_RULES, HostLimit, ProjectTerms, rules_of
 from penstock.gates.rates import Sent

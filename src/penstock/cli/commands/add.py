@@ -15,7 +15,7 @@ from penstock.cli.parser import Commands, add_command, add_json
 from penstock.errors import ConfigError, Refused, UsageError
 
 if TYPE_CHECKING:
-    from penstock.app.adding import Wish
+    from penstock.app.new_source import Wish
     from penstock.app.views.connectors import AddedView
     from penstock.cli.render.output import Output
 
@@ -56,26 +56,26 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.app import adding
+    from penstock.app import new_source
 
     asks = sys.stdin.isatty() and not (args.yes or args.json or args.dry_run)
-    wish = adding.Wish(args.target, args.name, args.connector, args.demo, _keys(args.set))
+    wish = new_source.Wish(args.target, args.name, args.connector, args.demo, _keys(args.set))
     if asks and not args.demo:
         wish = _completed(wish, args.out)
     if not (wish.target or wish.demo or wish.connector):
         raise UsageError("add what? A URL or a folder", "penstock add acme.com")
     folder = _folder(args.project)
-    proposal = adding.propose(folder, wish)
+    proposal = new_source.propose(folder, wish)
     if asks and not wish.name:
-        proposal = adding.renamed(proposal, _asked(args.out, "Name", proposal.name))
-    found = adding.add(folder, proposal, dry_run=args.dry_run or asks)
+        proposal = new_source.renamed(proposal, _asked(args.out, "Name", proposal.name))
+    found = new_source.add(folder, proposal, dry_run=args.dry_run or asks)
     if args.json:
         args.out.json(found.as_json())
         return exits.DONE
     _tell(found, args.out)
     if asks:
         _ask(args.out)
-        found = adding.add(folder, proposal)
+        found = new_source.add(folder, proposal)
     if found.is_written:
         args.out.line(f"Wrote {found.source} into {folder / 'penstock.yaml'}. Then:")
         args.out.line(f"  penstock run {found.source}")

@@ -19,7 +19,7 @@ from penstock.connectors.api.requests import (
     without_query,
 )
 from penstock.connectors.contract import Gone, Place
-from penstock.connectors.files.reading import read_file
+from penstock.connectors.files.file_reader import read_file
 from penstock.http.failures import FetchError, safe_url
 from penstock.http.response import Response
 from penstock.jobs.failures import Permanent

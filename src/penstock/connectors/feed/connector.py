@@ -14,7 +14,7 @@ import msgspec
 from penstock.connectors.contract import Checkpoint, Connector, Document, Gone, Item, Sample
 from penstock.connectors.feed.entries import Entry, read_entries
 from penstock.connectors.feed.rhythm import rest_s
-from penstock.connectors.files.reading import read_file
+from penstock.connectors.files.file_reader import read_file
 from penstock.connectors.formats import parse
 from penstock.connectors.target import Recognised
 from penstock.counting import count

@@ -19,8 +19,8 @@ from penstock.connectors.contract import (
 )
 from penstock.connectors.files import paths
 from penstock.connectors.files.documents import document_of_file
+from penstock.connectors.files.file_reader import read_file
 from penstock.connectors.files.globs import Globs
-from penstock.connectors.files.reading import read_file
 from penstock.connectors.files.walk import Found, Symlinks, Wanted, walk
 from penstock.connectors.formats.kinds import content_type_of, kind_of, parse
 from penstock.connectors.formats.parsed import Parsed

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.contract import Checkpoint, Connector, Document, Gone, Item, Place, Sample
-from penstock.connectors.files.reading import read_file
+from penstock.connectors.files.file_reader import read_file
 from penstock.connectors.market import demo
 from penstock.connectors.market.grid import windows_since
 from penstock.connectors.market.keys import MarketKeys, keys_from
 from penstock.connectors.market.moments import seconds
 from penstock.connectors.market.provider import MOST_REFUSED, Page, provider_of
+from penstock.connectors.market.run_end import RunEnd
 from penstock.connectors.market.sequences import missing_of
 from penstock.connectors.market.sessions import is_open_within
-from penstock.connectors.market.settling import Settling
 from penstock.counting import count
 from penstock.jobs.failures import BadData, Permanent, Transient
 from penstock.jobs.windows import Window, moment, written
@@ -172,13 +172,13 @@ class Market(Connector[MarketKeys]):
         return calendar is None or is_open_within(calendar, window.start_at, window.end_at)
 
     async def listen(self, ctx: Context) -> AsyncIterator[Document | Checkpoint]:
-        from penstock.connectors.market.listening import Listening
+        from penstock.connectors.market.event_stream import EventStream
 
-        async for found in Listening(self, ctx).events():
+        async for found in EventStream(self, ctx).events():
             yield found
 
     async def settle(self, ctx: Context) -> None:
-        await Settling(self, ctx).settle()
+        await RunEnd(self, ctx).settle()
 
     async def actions(self, ctx: Context, symbol: str) -> list[Event]:
         """The splits and dividends of a symbol, as the provider has them now."""

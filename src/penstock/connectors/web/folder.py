@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from penstock.connectors.contract import Gone
-from penstock.connectors.files.reading import read_file
+from penstock.connectors.files.file_reader import read_file
 from penstock.jobs.failures import Permanent
 from penstock.pipeline.context import Captured
 from penstock.settings.document import Entry

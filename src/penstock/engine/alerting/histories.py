@@ -20,7 +20,7 @@ from penstock.alerts.history import (
     RunFigures,
     StoreFacts,
 )
-from penstock.alerts.sampling import LONGEST_S, MOST_RUNS, USUAL_S, plan_of
+from penstock.alerts.sample import LONGEST_S, MOST_RUNS, USUAL_S, plan_of
 from penstock.engine.alerting.facts import HOUR_S, Facts
 from penstock.http.reach import reach_of
 from penstock.project import Project

@@ -20,7 +20,7 @@ from penstock.engine.worker.performance import Work
 from penstock.engine.worker.stage_config import SourceConfig, StageConfig, stage_config_of
 from penstock.engine.worker.threads import Threads
 from penstock.http.browser.browsers import Browsers
-from penstock.http.browser.rendering import Renderer
+from penstock.http.browser.renderer import Renderer
 from penstock.http.network import Network
 from penstock.jobs.effects import Effects, Rejection
 from penstock.jobs.job import Claimed, NewJob

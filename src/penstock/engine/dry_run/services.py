@@ -12,7 +12,7 @@ from penstock.clock import Clock
 from penstock.engine.dry_run.tried import Tried, TriedPage
 from penstock.gates.rates import RateDecision, RateRequest, Sent
 from penstock.http.browser.options import RenderOptions
-from penstock.http.browser.rendering import Renderer
+from penstock.http.browser.renderer import Renderer
 from penstock.http.door import Door
 from penstock.http.failures import FetchError
 from penstock.http.fetch import Fetcher

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import structs
 
 from penstock.engine.tracing.attempts import AttemptTracer
+from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.perform import Performer
 from penstock.engine.worker.performance import Work
@@ -16,7 +17,6 @@ from penstock.engine.worker.replay_pages import another_version
 from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
-from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import StageConfig, StageConfigs
 from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.streams import Streams

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from penstock.clock import SyncedClock
 from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.attempts import Attempts
+from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.calls import Calls
 from penstock.engine.worker.deadlines import Deadlines
 from penstock.engine.worker.ends import Ends
@@ -27,7 +28,6 @@ from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.services import StepServices
 from penstock.engine.worker.settler import Settler
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
-from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
 from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
@@ -37,7 +37,7 @@ from penstock.gates.capacity import DrainScope
 from penstock.gates.loaded import Loaded
 from penstock.gates.project_terms import ProjectTerms, rules_of
 from penstock.http.browser.browsers import Browsers
-from penstock.http.browser.rendering import Renderer
+from penstock.http.browser.renderer import Renderer
 from penstock.http.fetch import Fetcher
 from penstock.http.network import Network
 from penstock.project import Project

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.engine.tracing.attempts import AttemptTracer
+from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.request_limiter import StoreRequestLimiter
-from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.turn_size import that_fit
 from penstock.jobs.outcome import AttemptLost, Flush, Settlement
 from penstock.store.turn.turn import Turn

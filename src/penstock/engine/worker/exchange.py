@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from penstock.clock import Clock
 from penstock.engine.worker.attempts import Attempts
+from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.calls import Calls
 from penstock.engine.worker.ends import End
 from penstock.engine.worker.hosts import HostWatch
 from penstock.engine.worker.known_runs import KnownRuns
-from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.engine.worker.turn_times import TurnTimes

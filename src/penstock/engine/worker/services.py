@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any
 
 from penstock.engine.tracing.attempts import AttemptTracer
-from penstock.engine.worker.fetching import Errand, Fetching
+from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.lease import Lease, PatientCalls
+from penstock.engine.worker.page_fetcher import Errand, PageFetcher
 from penstock.engine.worker.page_lookups import PageLookups
 from penstock.engine.worker.replay_pages import ReplayPages
 from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.engine.worker.settler import Settler
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
-from penstock.engine.worker.spending import Spending
-from penstock.http.browser.rendering import Renderer
+from penstock.http.browser.renderer import Renderer
 from penstock.http.door import Door
 from penstock.http.fetch import Fetcher
 from penstock.http.request_gates import Caller
@@ -57,7 +57,7 @@ class StepServices:
         self._tracer = tracer
         self._fetcher = fetcher
         self._spending = spending
-        self._fetching = Fetching(
+        self._fetching = PageFetcher(
             store,
             snapshot_writer,
             fetcher,

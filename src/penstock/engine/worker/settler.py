@@ -6,11 +6,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.ends import Ends
 from penstock.engine.worker.known_runs import KnownRuns
 from penstock.engine.worker.private_words import PrivateMasker
 from penstock.engine.worker.redaction import redact_notes, redacted
-from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
 from penstock.jobs.effects import Effects
 from penstock.jobs.job import Claimed, Unit

@@ -28,7 +28,7 @@ from penstock.store.pages import note_pages
 from penstock.store.promises import note_verified
 from penstock.store.record_rows import save_records
 from penstock.store.reject_rows import add_rejects
-from penstock.store.staging import stage_records
+from penstock.store.staged_records import stage_records
 from penstock.store.turn.repeats import Key, Said, find_repeats
 
 End = Settlement | Flush

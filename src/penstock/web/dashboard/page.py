@@ -14,7 +14,7 @@ from penstock.app.verbs.problems import problem_of
 from penstock.errors import PenstockError, StoreError, UsageError
 from penstock.web.dashboard.act_address import act_address
 from penstock.web.dashboard.navigation import NAVIGATION
-from penstock.web.dashboard.templating import address, render
+from penstock.web.dashboard.templates import address, render
 from penstock.web.threads import in_thread, in_thread_reading
 
 if TYPE_CHECKING:

@@ -154,7 +154,7 @@ def _not_loaded(status: StatusView) -> Iterator[Concern]:
 
 
 def _page_of(source: str | None) -> str:
-    from penstock.web.dashboard.templating import piece
+    from penstock.web.dashboard.templates import piece
 
     return "/sources" if source is None else f"/sources/{piece(source)}"
 

@@ -1,4 +1,4 @@
-"""Listening: a stream of events, with its gaps.
+"""A stream of events, with its gaps.
 
 Messages are stored as they came, batch by batch, before they are parsed. What a batch says is saved, the gaps
 in it are signalled, and the place in the stream is remembered, in this order and in one transaction: a gap
@@ -66,7 +66,7 @@ class Batch:
         return bool(self.messages) and (is_large or now - self.began_at >= BATCH_S)
 
 
-class Listening:
+class EventStream:
     """One attempt at a stream; it ends when it is stopped, or can't ever go on."""
 
     def __init__(self, market: Market, ctx: Context) -> None:

@@ -1,4 +1,4 @@
-"""Fetching: where the page comes from that a step asks for.
+"""Where the page comes from that a step asks for.
 
 From the network, stored before it is handed over; from what the attempt before had stored, where that one
 died; from the snapshots alone, in a replay; and in an incremental run only if it is not as it was.
@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.page_lookups import PageLookups
 from penstock.engine.worker.page_revisit import Ask, PageRevisit, Visit
 from penstock.engine.worker.replay_pages import ReplayPages
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
-from penstock.engine.worker.spending import Spending
 from penstock.engine.worker.stage_config import StageConfig
 from penstock.errors import PipelineError, StoreCorrupt
 from penstock.http.browser.options import RenderOptions
-from penstock.http.browser.rendering import Renderer, RenderFailed
+from penstock.http.browser.renderer import Renderer, RenderFailed
 from penstock.http.cookies import Cookie
 from penstock.http.fetch import Fetcher
 from penstock.http.response import Response
@@ -46,7 +46,7 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetching:
+class PageFetcher:
     """Fetches for the attempts of one worker."""
 
     store: Store

@@ -1,4 +1,4 @@
-"""Settling: what is done when a run has read all its windows.
+"""What is done when a run has read all its windows.
 
 Checkpoints move to where history is complete; adjusted bars are derived; and two providers are compared.
 """
@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, cast
 
-from penstock.connectors.market.adjusting import Adjusting
-from penstock.connectors.market.reconciling import Reconciling
+from penstock.connectors.market.adjustments import Adjustments
+from penstock.connectors.market.reconciliation import Reconciliation
 from penstock.jobs.windows import SLACK_S, moment, written
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Coverage(Protocol):
     ) -> list[tuple[str, float, float]]: ...
 
 
-class Settling:
+class RunEnd:
     """The end of one run."""
 
     def __init__(self, market: Market, ctx: Context) -> None:
@@ -40,9 +40,9 @@ class Settling:
 
     async def settle(self) -> None:
         market, ctx = self._market, self._ctx
-        adjusting = Adjusting(market, ctx) if market.settings.adjust != "none" else None
+        adjusting = Adjustments(market, ctx) if market.settings.adjust != "none" else None
         about = market.settings.reconcile
-        reconciling = None if about is None else Reconciling(market, ctx, about)
+        reconciling = None if about is None else Reconciliation(market, ctx, about)
         async for symbol, since in self._symbols():
             if adjusting is not None:
                 await adjusting.adjust(symbol, since)

@@ -1,4 +1,4 @@
-"""Reconciling: the bars of two providers, symbol by symbol and moment by moment.
+"""The bars of two providers, symbol by symbol and moment by moment.
 
 Both are read in the order of their keys, side by side. What one of them has after the last that the other has
 is not compared yet: the other may only be behind.
@@ -24,7 +24,7 @@ SIGNAL = "quality.reconciliation"
 Bar = dict[str, Any]
 
 
-class Reconciling:
+class Reconciliation:
     """The comparison of one run."""
 
     def __init__(self, market: Market, ctx: Context, about: ReconcileKeys) -> None:

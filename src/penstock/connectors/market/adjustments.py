@@ -1,4 +1,4 @@
-"""Adjusting: bars as if every split and dividend had been before them.
+"""Bars as if every split and dividend had been before them.
 
 Raw bars stay as the provider said them, in the collection of the source. Adjusted ones are derived of them
 in a collection of their own, under the same keys: when an action comes to be known, those before it become
@@ -41,7 +41,7 @@ class Factor(msgspec.Struct, frozen=True):
     amount: float
 
 
-class Adjusting:
+class Adjustments:
     """The adjusted bars of a source."""
 
     def __init__(self, market: Market, ctx: Context) -> None:
