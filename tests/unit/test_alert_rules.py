@@ -24,6 +24,7 @@ from penstock.alerts.history import (
     RouteFacts,
     RunFigures,
     ScheduleFacts,
+    SiteFacts,
     StoreFacts,
 )
 from penstock.alerts.judge import judge, judge_project
@@ -355,6 +356,49 @@ def test_a_task_that_an_orchestrator_gave_up_is_an_alert_until_a_good_run_or_for
     late = found(60.0, is_deadline=True)
     assert late is not None
     assert late.summary == "airflow: shop monday has missed its deadline"
+
+
+def test_a_mapper_that_is_unsure_too_often_is_an_alert() -> None:
+    def found(*confidences: float, age: float = DAY) -> Finding | None:
+        learned = tuple((NOW - age + at, each) for at, each in enumerate(confidences))
+        return now_finding(
+            "mapper-confidence", sites=(SiteFacts(domain="a.example", confidences=learned),)
+        )
+
+    assert found(0.5, 0.6, 0.65) is None
+    assert found(0.5, 0.6, 0.65, 0.7) is None
+    assert found(0.5, 0.6, 0.65, 0.69, age=31 * DAY) is None
+    unsure = found(0.5, 0.6, 0.9, 0.65, 0.69)
+    assert unsure is not None
+    assert unsure.summary == (
+        "a.example was learned 4 times with a confidence below 0.7, the last time 0.69"
+    )
+
+
+def test_many_notes_about_images_are_an_alert() -> None:
+    def found(*notes: int) -> Finding | None:
+        sites = [SiteFacts(domain=f"{n}.example", notes=each) for n, each in enumerate(notes)]
+        return now_finding("image-pollution", sites=tuple(sites))
+
+    assert found(5, 3) is None
+    polluted = found(5, 7, 6)
+    assert polluted is not None
+    assert polluted.summary == (
+        "7 notes about images of 1.example are not solved; and 1 other site"
+    )
+
+
+def test_references_that_nobody_decides_are_an_alert_after_a_week() -> None:
+    def found(*ages: float) -> Finding | None:
+        return now_finding("references-waiting", new_references=tuple(NOW - each for each in ages))
+
+    assert found(6 * DAY, DAY) is None
+    waiting = found(9 * DAY, 8 * DAY, DAY)
+    assert waiting is not None
+    assert waiting.summary == (
+        "2 supplier references new for 7 days or longer, the oldest for 9 days"
+    )
+    assert waiting.since == NOW - 2 * DAY
 
 
 # The project.

@@ -99,6 +99,14 @@ class Validation(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
+class Learning(msgspec.Struct, frozen=True):
+    """One time that the mapper learned the site: how sure it was."""
+
+    at: str
+    version: int
+    confidence: float | None = None
+
+
 class SiteSchema(msgspec.Struct, frozen=True):
     """All that is known of how a site is built. What is not known is null."""
 
@@ -125,6 +133,8 @@ class SiteSchema(msgspec.Struct, frozen=True):
     learned_for: str | None = None
     # The source whose mapper has learned it.
     learned_by: str | None = None
+    # The last times that it was learned, the oldest first.
+    learnings: tuple[Learning, ...] = ()
     # How often in a row the mapper has learned it because of its images.
     image_refreshes: int = 0
     # By proposal. Only people write them, and only agents write proposals: neither overwrites the other.

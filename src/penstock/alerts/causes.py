@@ -76,7 +76,19 @@ def _of_schedule(history: History) -> Cause:
     return Cause(kind="schedule", key=history.source, words=words)
 
 
+def _of_schema(history: History) -> Cause:
+    words = "selectors of the schema do not fit the site; look at its proposals and notes"
+    return Cause(kind="site-schema", key=history.source, words=words)
+
+
+def _of_decision(history: History) -> Cause:
+    return Cause(kind="decision", key=history.source, words="nobody has decided them")
+
+
 _OTHER = {
+    "mapper-confidence": _of_schema,
+    "image-pollution": _of_schema,
+    "references-waiting": _of_decision,
     "backlog-growth": _of_workers,
     "budget-running-out": _of_budget,
     "schedule-missed": _of_schedule,

@@ -98,6 +98,15 @@ class GivenUpTask(Struct, frozen=True, kw_only=True):
     is_deadline: bool = False
 
 
+class SiteFacts(Struct, frozen=True, kw_only=True):
+    """What agents know of a site: how sure the mapper was each time, by when, and the notes not solved."""
+
+    domain: str
+    confidences: tuple[tuple[float, float], ...] = ()
+    notes: int = 0
+    noted_at: float = 0.0
+
+
 class History(Struct, frozen=True, kw_only=True):
     """What the rules see of one source.
 
@@ -117,6 +126,9 @@ class History(Struct, frozen=True, kw_only=True):
     breakers: tuple[BreakerFacts, ...] = ()
     drifts: tuple[DriftFacts, ...] = ()
     given_up: tuple[GivenUpTask, ...] = ()
+    sites: tuple[SiteFacts, ...] = ()
+    # Since when each of its supplier references is new, the oldest first.
+    new_references: tuple[float, ...] = ()
     hosts: tuple[str, ...] = ()
     failing_hosts: tuple[str, ...] = ()
     closed_hosts: tuple[str, ...] = ()
@@ -195,6 +207,8 @@ CauseKind = Literal[
     "budget",
     "schedule",
     "delivery",
+    "site-schema",
+    "decision",
     "unknown",
 ]
 

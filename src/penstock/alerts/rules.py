@@ -139,6 +139,24 @@ _RULES = (
         "source-broke",
     ),
     Rule(
+        "mapper-confidence",
+        "medium",
+        "The mapper has learned a site several times, and is not sure of it.",
+        "low-quality",
+    ),
+    Rule(
+        "image-pollution",
+        "medium",
+        "Galleries of a site have logos, icons, banners or images of other items.",
+        "low-quality",
+    ),
+    Rule(
+        "references-waiting",
+        "low",
+        "Supplier references are `new` for long: nobody has decided them.",
+        "low-quality",
+    ),
+    Rule(
         "dead-workers",
         "critical",
         "Workers died, or none are alive while jobs wait.",

@@ -25,7 +25,10 @@ from penstock.settings.alert_rules import (
     BreakerOpen,
     BudgetRunningOut,
     FailuresInAnHour,
+    ImagePollution,
+    MapperConfidence,
     OrchestratorFailed,
+    ReferencesWaiting,
     ScheduleMissed,
     SchemaDrift,
     StaleSource,
@@ -267,6 +270,63 @@ def _given_up_words(task: GivenUpTask) -> str:
     return f"{task.engine}: {task.task or 'a task'} of {run or 'a run'} has failed for good"
 
 
+def mapper_confidence(look: Look) -> Finding | None:
+    by = look.by(MapperConfidence)
+    unsure = {
+        site.domain: [
+            (at, confidence)
+            for at, confidence in site.confidences
+            if confidence < by.below and look.now - at < by.within_s
+        ]
+        for site in look.history.sites
+    }
+    often = {domain: each for domain, each in unsure.items() if len(each) > by.times}
+    if not often:
+        return None
+    worst = max(often, key=lambda domain: len(often[domain]))
+    found = often[worst]
+    numbers = (
+        Number(name="learned unsure", value=len(found), limit=by.times, unit="times"),
+        Number(name="last confidence", value=found[-1][1], limit=by.below, unit="share"),
+    )
+    words = (
+        f"{worst} was learned {count(len(found), 'time')} with a confidence below {by.below:g}, "
+        f"the last time {found[-1][1]:.2f}{_and_others(len(often) - 1)}"
+    )
+    return look.finding("mapper-confidence", words, numbers, found[by.times][0])
+
+
+def image_pollution(look: Look) -> Finding | None:
+    by = look.by(ImagePollution)
+    polluted = [site for site in look.history.sites if site.notes > by.notes]
+    if not polluted:
+        return None
+    worst = max(polluted, key=lambda site: site.notes)
+    number = Number(name="notes", value=worst.notes, limit=by.notes, unit="notes")
+    words = f"{count(worst.notes, 'note')} about images of {worst.domain} are not solved"
+    words += _and_others(len(polluted) - 1)
+    return look.finding("image-pollution", words, (number,), worst.noted_at or look.now)
+
+
+def _and_others(number: int) -> str:
+    return f"; and {count(number, 'other site')}" if number else ""
+
+
+def references_waiting(look: Look) -> Finding | None:
+    by = look.by(ReferencesWaiting)
+    old = [at for at in look.history.new_references if look.now - at > by.waits_s]
+    if not old:
+        return None
+    age = look.now - min(old)
+    numbers = (
+        Number(name="references", value=len(old), unit="references"),
+        Number(name="the oldest", value=age, limit=by.waits_s, unit="s"),
+    )
+    words = f"{count(len(old), 'supplier reference')} new for {duration(by.waits_s)} or longer, "
+    words += f"the oldest for {duration(age)}"
+    return look.finding("references-waiting", words, numbers, min(old) + by.waits_s)
+
+
 RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "schedule-missed": schedule_missed,
     "failures-in-an-hour": failures_in_an_hour,
@@ -276,4 +336,7 @@ RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "breaker-open": breaker_open,
     "schema-drift": schema_drift,
     "orchestrator-failed": orchestrator_failed,
+    "mapper-confidence": mapper_confidence,
+    "image-pollution": image_pollution,
+    "references-waiting": references_waiting,
 }

@@ -196,6 +196,30 @@ class OrchestratorFailed(Thresholds, frozen=True):
     ] = field(default=86_400.0, name="within")
 
 
+class MapperConfidence(Thresholds, frozen=True):
+    """The mapper has learned a site, and is not sure of it, again and again."""
+
+    below: Annotated[Share, about("confidence that a schema must have")] = 0.7
+    times: Annotated[Count, about("alert when it was lower more often than this")] = 3
+    within_s: Annotated[Duration, no_less(3600.0), about("how far back it counts")] = field(
+        default=30 * 86_400.0, name="within"
+    )
+
+
+class ImagePollution(Thresholds, frozen=True):
+    """The galleries of a site are polluted, and stay so."""
+
+    notes: Annotated[Count, about("alert when more notes than this are not solved")] = 5
+
+
+class ReferencesWaiting(Thresholds, frozen=True):
+    """Supplier references that nobody has decided."""
+
+    waits_s: Annotated[Duration, no_less(3600.0), about("how long one may stay `new`")] = field(
+        default=7 * 86_400.0, name="waits"
+    )
+
+
 class DeadWorkers(Thresholds, frozen=True):
     """Workers died, or none are left while jobs wait."""
 
@@ -248,6 +272,9 @@ THRESHOLDS: dict[str, type[Thresholds]] = {
     "breaker-open": BreakerOpen,
     "schema-drift": SchemaDrift,
     "orchestrator-failed": OrchestratorFailed,
+    "mapper-confidence": MapperConfidence,
+    "image-pollution": ImagePollution,
+    "references-waiting": ReferencesWaiting,
     "dead-workers": DeadWorkers,
     "store-full": StoreFull,
     "hook-given-up": HookGivenUp,

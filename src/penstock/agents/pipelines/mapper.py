@@ -9,7 +9,7 @@ import msgspec
 from penstock.agents.learn.learn import Learned, learn
 from penstock.agents.moments import age_s, seconds_of
 from penstock.agents.pollution import image_selectors
-from penstock.agents.schema import SiteSchema
+from penstock.agents.schema import Learning, SiteSchema
 from penstock.agents.site import READS, SCHEMAS, Site, record
 from penstock.agents.trust import duration_s
 from penstock.agents.visits import Visited, visit
@@ -23,6 +23,7 @@ LEARNED = "site.learned"
 IMAGES = "images are to be refreshed"
 # A schema that did not convince the validator is learned again, not more often than this.
 AGAIN_AFTER_S = 20 * 3600.0
+KEPT_LEARNINGS = 30
 NIGHT_S = 12 * 3600.0
 # Of a record: what is no field of its item.
 NO_FIELDS = frozenset({"url", "extracted", "deleted"})
@@ -153,6 +154,7 @@ def save_learned(
         held_out=visited.held_out(schema.schema_data),
         learned_for=why,
         learned_by=site.ctx.source.key,
+        learnings=_learnings(before, site.now(), version, schema.extraction_confidence),
         image_refreshes=refreshes + (why == IMAGES),
         **({} if before is not None else EMPTY),
     )
@@ -162,6 +164,15 @@ def save_learned(
         f"confidence {schema.extraction_confidence or 0:.2f}"
     )
     site.ctx.signal(LEARNED, domain=site.domain, version=version)
+
+
+def _learnings(
+    before: SiteSchema | None, at: str, version: int, confidence: float | None
+) -> list[Learning]:
+    """By them an alert says that the mapper is not sure of a site again and again."""
+    known = before.learnings if before is not None else ()
+    # A site in which no field was found is one that nobody can be sure of.
+    return [*known, Learning(at, version, confidence or 0.0)][-KEPT_LEARNINGS:]
 
 
 # What others write.

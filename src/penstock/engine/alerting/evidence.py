@@ -16,6 +16,7 @@ import msgspec
 from penstock.alerts.history import Finding
 from penstock.alerts.rules import RULES
 from penstock.engine.alerting.advice import runbook_command, safe_commands
+from penstock.engine.alerting.sites import NEW, REFERENCES, SITE_SCHEMAS
 from penstock.errors import PenstockError
 from penstock.http.response import Response
 from penstock.jobs.job import JobState
@@ -33,6 +34,7 @@ LONGEST_ERROR = 500
 # For so long a page is waited for.
 READ_S = 5.0
 FAILED_JOBS = ("extraction-failures", "failures-in-an-hour", "breaker-open", "stale-source")
+ABOUT_SITES = ("mapper-confidence", "image-pollution")
 REJECTED = ("rejection-rise", "quality-drop")
 ENDS = ("completed", "partial", "failed", "cancelled")
 ReadPage = Callable[[SnapshotRow], Response]
@@ -154,6 +156,10 @@ class EvidenceGatherer:
             return self._failed_jobs(finding)
         if finding.rule in REJECTED:
             return self._rejected(finding)
+        if finding.rule in ABOUT_SITES:
+            return list(islice(self._of_sites(finding), MOST_EXAMPLES))
+        if finding.rule == "references-waiting":
+            return list(islice(self._references(finding), MOST_EXAMPLES))
         if finding.run is not None:
             return self._pages_of_run(finding.run) or self._failed_jobs(finding)
         return []
@@ -171,6 +177,28 @@ class EvidenceGatherer:
         first = {row.code: row for row in reversed(rows)}
         chosen = [*first.values(), *(row for row in rows if row not in first.values())]
         return [self._of_reject(row) for row in chosen[:MOST_EXAMPLES]]
+
+    def _of_sites(self, finding: Finding) -> Iterator[Example]:
+        """Selectors with pages of the sites that this source has learned."""
+        for row in self._store.records.each(SITE_SCHEMAS):
+            data = row.data if isinstance(row.data, dict) else {}
+            if (data.get("learned_by") or row.source) == finding.source:
+                about = {"run": row.run, "at": row.updated_at}
+                found = _notes_of(data) if finding.rule == "image-pollution" else _unsure_of(data)
+                for key, error, url in found:
+                    error = error[:LONGEST_ERROR]
+                    yield Example(what="site", key=key, error=error, url=url, **about)
+
+    def _references(self, finding: Finding) -> Iterator[Example]:
+        """Those that are new, in the order of their keys."""
+        ids = self._store.sources.ensure([finding.source])
+        for row in self._store.records.each(REFERENCES, source_id=ids[finding.source]):
+            data = row.data if isinstance(row.data, dict) else {}
+            if data.get("status", NEW) == NEW and row.updated_at < finding.since:
+                told = f"{data.get('supplier_name') or ''} of {data.get('source_domain') or ''}"
+                url = str(data.get("source_url") or "")
+                about = {"run": row.run, "at": row.updated_at}
+                yield Example(what="reference", key=row.key, error=told, url=url, **about)
 
     def _of_reject(self, row: RejectRow) -> Example:
         page = next(iter(self._store.snapshots.of_job(row.job_id, 1)), None)
@@ -276,6 +304,36 @@ class EvidenceGatherer:
             return reading.result(READ_S)
         except TimeoutError:
             raise ValueError(f"snapshot {page.id} was not read within {READ_S:g} s") from None
+
+
+def _notes_of(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Each note that is not solved: the selector, what is wrong, and the first of its pages."""
+    notes = data.get("pollution_notes")
+    for note in reversed(notes if isinstance(notes, list) else []):
+        if isinstance(note, dict) and note.get("status") != "solved":
+            pages = note.get("pages")
+            url = str(pages[0]) if isinstance(pages, list) and pages else ""
+            yield str(note.get("selector", "")), str(note.get("reason", "")), url
+
+
+def _unsure_of(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The fields of the schema that the mapper is least sure of, and their selectors."""
+    found: list[tuple[float, str, str]] = []
+    for kind, page_type in _mapping(_mapping(data.get("schema_data")).get("page_types")).items():
+        for name, about in _mapping(_mapping(page_type).get("fields")).items():
+            confidence = _mapping(about).get("confidence")
+            if isinstance(confidence, (int, float)):
+                selectors = ", ".join(map(str, about.get("selectors") or ()))
+                found.append((float(confidence), f"{kind}.{name}", selectors))
+    for confidence, name, selectors in sorted(found):
+        yield name, f"confidence {confidence:.2f} by {selectors}", ""
+    if not found:
+        yield str(data.get("domain", "")), "no field was found", ""
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """What pipelines save may be anything."""
+    return value if isinstance(value, dict) else {}
 
 
 def _different(rows: list[EntryRow]) -> list[EntryRow]:

@@ -11,6 +11,7 @@ from penstock.alerts.history import (
     DriftFacts,
     GivenUpTask,
     ScheduleFacts,
+    SiteFacts,
 )
 from penstock.gates.budget import PROJECT
 from penstock.store.alert_facts import WatchedSource
@@ -35,6 +36,8 @@ class Facts:
     schedules: dict[str, list[ScheduleFacts]] = field(default_factory=dict)
     drifts: dict[str, list[DriftFacts]] = field(default_factory=dict)
     given_up: dict[str, list[GivenUpTask]] = field(default_factory=dict)
+    sites: dict[str, list[SiteFacts]] = field(default_factory=dict)
+    new_references: dict[str, list[float]] = field(default_factory=dict)
     # Sources with failures within the last hours.
     failing: set[str] = field(default_factory=set)
 

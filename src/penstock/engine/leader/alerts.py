@@ -31,6 +31,7 @@ from penstock.engine.alerting.histories import (
 )
 from penstock.engine.alerting.notices import NoticeSender
 from penstock.engine.alerting.recent_signals import RecentSignals
+from penstock.engine.alerting.sites import SiteWatch
 from penstock.project import Project
 from penstock.settings.secrets import redact
 from penstock.store.alert_rows import AlertRow, Opening
@@ -65,6 +66,7 @@ class AlertChore:
         self._gatherer = EvidenceGatherer(store, project.read_page)
         self._watch = ProjectWatch(project, store)
         self._signals = RecentSignals(store)
+        self._sites = SiteWatch(store)
         self._sender = NoticeSender(project, store)
         self._hosts = {key: hosts_of(each) for key, each in project.settings.sources.items()}
         self._thresholds: dict[str, ByRule] = {}
@@ -147,6 +149,7 @@ class AlertChore:
         if self._facts is None or now >= self._facts[0] + FACTS_S:
             facts = facts_of(self._store)
             facts.drifts, facts.given_up = self._signals.drifts(), self._signals.given_up()
+            facts.sites, facts.new_references = self._sites.look(facts.now)
             self._facts = (now, facts)
         return self._facts[1]
 
