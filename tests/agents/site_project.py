@@ -10,7 +10,10 @@ from typing import Any
 
 from penstock.app import Project
 from penstock.app.views.quarantine import EntryFilter
+from penstock.engine.leader.alerts import AlertChore
+from penstock.engine.leader.rollups import RollupChore
 from penstock.engine.leader.signals import SignalChore
+from penstock.engine.leader.trials import Trials
 from penstock.settings import load_settings
 from penstock.store.rows import RunRow
 from penstock.testing import RawResponse, ScriptedNetwork, Simulation, VirtualClock, journal
@@ -21,7 +24,14 @@ AGENTS = {
     "mapper": "mapper",
     "validator": "validator",
     "images": "image_qa",
+    "steward": "steward",
 }
+
+
+# A chain of signals is shorter than this.
+ROUNDS = 12
+# After so long everything is looked at again, and what has happened is summed.
+LOOK_S = 60.0
 
 
 class SiteProject:
@@ -34,6 +44,7 @@ class SiteProject:
         *,
         schedules: Mapping[str, Any] | None = None,
         more: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
         **params: dict[str, Any],
     ) -> None:
         self.folder, self.site = folder, site
@@ -54,7 +65,7 @@ class SiteProject:
             }
             for name, pipeline in AGENTS.items()
         }
-        text = json.dumps({"project": "agents", "sources": sources}, indent=1)
+        text = json.dumps({"project": "agents", "sources": sources, **(settings or {})}, indent=1)
         (folder / "penstock.yaml").write_text(text, encoding="utf-8")
 
     @contextmanager
@@ -77,6 +88,12 @@ class SiteProject:
                 simulation.run()
             return project.require_run(started.id)
 
+    def work(self, project: Project) -> None:
+        """Perform what is queued."""
+        self._seed += 1
+        with Simulation(project, self.network, seed=self._seed, clock=self.clock) as simulation:
+            simulation.run()
+
     def deliver(self) -> list[RunRow]:
         """Hand signals to the schedules that wait for them, and perform the runs that they start."""
         with self.project() as project:
@@ -88,6 +105,37 @@ class SiteProject:
             with Simulation(project, self.network, seed=self._seed, clock=self.clock) as simulation:
                 simulation.run()
             return [project.require_run(run) for run in started]
+
+    def lead(self) -> list[RunRow]:
+        """What a leader and its workers do until nothing is left: alerts, signals, trials, and their runs."""
+        found: list[int] = []
+        with self.project() as project:
+            alerts, trials = (
+                AlertChore(project, project.connection),
+                Trials(project, project.connection),
+            )
+            chore = SignalChore(project, project.connection, [trials.receive])
+            rollups = RollupChore(project.connection, self.clock)
+            for each in (alerts, chore, trials):
+                each.plan()
+            before = {row.id for row in project.connection.runs.newest()}
+            for _ in range(ROUNDS):
+                self.clock.advance(LOOK_S)
+                rollups.finish()
+                alerts.look()
+                chore.look()
+                rows = [row for row in project.connection.runs.newest() if row.id not in before]
+                before |= {row.id for row in rows}
+                if not rows:
+                    break
+                found += sorted(row.id for row in rows)
+                self._seed += 1
+                about: Any = {"seed": self._seed, "clock": self.clock}
+                with Simulation(project, self.network, **about) as simulation:
+                    simulation.run()
+                trials.look()
+            alerts.close()
+            return [project.require_run(run) for run in found]
 
     def records(self, collection: str) -> dict[str, Any]:
         with self.project() as project:

@@ -32,13 +32,20 @@ def approved(schema: SiteSchema, proposal: Proposal, at: str) -> dict[str, Any]:
     if proposal.kind == "images":
         change = _of_images(schema, change)
     return {
+        **changed_by(schema, change, at),
+        "cataloged_by": "ai" if proposal.kind == "model" else "manual",
+        "learned_for": f"proposal {proposal.id} was approved",
+    }
+
+
+def changed_by(schema: SiteSchema, change: dict[str, Any], at: str) -> dict[str, Any]:
+    """These fields as a new version of the schema, which nobody has validated yet."""
+    return {
         **change,
         "version": schema.version + 1,
         "cataloged_at": at,
-        "cataloged_by": "ai" if proposal.kind == "model" else "manual",
         "is_valid": False,
         "validation": None,
-        "learned_for": f"proposal {proposal.id} was approved",
     }
 
 

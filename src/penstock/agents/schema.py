@@ -107,6 +107,15 @@ class Learning(msgspec.Struct, frozen=True):
     confidence: float | None = None
 
 
+class Candidate(msgspec.Struct, frozen=True):
+    """What was learned after a redesign, and is tried beside the schema: the fields that it would set."""
+
+    id: str
+    learned_at: str
+    change: dict[str, Any] = {}
+    held_out: tuple[str, ...] = ()
+
+
 class SiteSchema(msgspec.Struct, frozen=True):
     """All that is known of how a site is built. What is not known is null."""
 
@@ -133,6 +142,10 @@ class SiteSchema(msgspec.Struct, frozen=True):
     learned_for: str | None = None
     # The source whose mapper has learned it.
     learned_by: str | None = None
+    # The source that extracts records by it.
+    extracted_by: str | None = None
+    # What may take its place, while it is tried.
+    candidate: Candidate | None = None
     # The last times that it was learned, the oldest first.
     learnings: tuple[Learning, ...] = ()
     # How often in a row the mapper has learned it because of its images.
@@ -143,6 +156,16 @@ class SiteSchema(msgspec.Struct, frozen=True):
     @property
     def open_proposals(self) -> tuple[Proposal, ...]:
         return tuple(each for each in self.schema_proposals if each.status == "open")
+
+
+def with_candidate(schema: SiteSchema) -> SiteSchema | None:
+    """The schema as its candidate would have it; None without one."""
+    if schema.candidate is None:
+        return None
+    changed = msgspec.convert(
+        {**written(schema), **schema.candidate.change}, SiteSchema, strict=False
+    )
+    return msgspec.structs.replace(changed, held_out=schema.candidate.held_out)
 
 
 def read_schema(data: dict[str, Any]) -> SiteSchema:

@@ -160,12 +160,24 @@ class Sites(Noun):
                 if error.code != "record_changed":
                     raise
                 continue  # an agent was faster: decide on what it has written
+            self._drop_trial(about, actor)
             if status == "approved":
                 self._tell(row, schema, version, actor)
             return view
         raise Refused(
             f"agents change the schema of {domain} all the time", "try it again", code="site_busy"
         )
+
+    def _drop_trial(self, proposal: Proposal, actor: str) -> None:
+        """What the replay of a trial has staged was evidence: a decided proposal needs none."""
+        trial = proposal.justification.get("trial")
+        run = trial.get("replay") if isinstance(trial, dict) else None
+        row = self._store.runs.get(run) if isinstance(run, int) else None
+        if row is None or not row.is_ended or "trial" not in row.options.params:
+            return
+        if self._store.replays.has_staged(row.id):
+            why = f"proposal {proposal.id} is decided"
+            self._store.replays.drop(row.id, actor, why)
 
     def _tell(self, row: RecordRow, schema: SiteSchema, version: int, actor: str) -> None:
         """The new version is to be validated: whoever waits for the mapper does."""

@@ -48,7 +48,7 @@ def lay_out(folder: Path, ports: Mapping[str, int]) -> None:
 
 
 def template(name: str) -> Iterator[tuple[str, str]]:
-    """The files of a bundled starting point (`project` or `first`), by name."""
+    """The files of a bundled starting point (`project`, `first` or `site_agents`), by name."""
     for entry in sorted(
         files("penstock.demo").joinpath(name).iterdir(), key=lambda each: each.name
     ):

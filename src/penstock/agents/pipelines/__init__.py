@@ -8,6 +8,8 @@ Never: a page that is fetched around the source's limits, or a record by a schem
 from penstock.agents.pipelines.extraction import extraction
 from penstock.agents.pipelines.image_qa import image_qa
 from penstock.agents.pipelines.mapper import mapper
+from penstock.agents.pipelines.retries import retries
+from penstock.agents.pipelines.steward import steward
 from penstock.agents.pipelines.validator import validator
 
-__all__ = ["extraction", "image_qa", "mapper", "validator"]
+__all__ = ["extraction", "image_qa", "mapper", "retries", "steward", "validator"]

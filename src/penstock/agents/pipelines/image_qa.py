@@ -28,10 +28,11 @@ MOST_RECORDS = 5000
 
 
 class ImageParams(msgspec.Struct, frozen=True):
-    """`pages` of one run, and at most so many `images` of them."""
+    """`pages` of one run, and at most so many `images` of them; only of sites of these types, if any."""
 
     pages: int = 18
     images: int = 120
+    site_types: tuple[str, ...] = ()
 
 
 image_qa = Pipeline("image_qa", retry="conservative")
@@ -48,6 +49,10 @@ async def check_images(ctx: Context) -> None:
     schema = await site.schema()
     if schema is None or not _has_images(schema):
         raise Skip(f"the schema of {site.domain} has no images: run its mapper")
+    if params.site_types and schema.site_type not in params.site_types:
+        raise Skip(
+            f"{site.domain} is of the type {schema.site_type}, not {', '.join(params.site_types)}"
+        )
     samples = list((await site.pages(await _addresses(site, schema, params.pages))).values())
     if not samples:
         raise Skip(f"no page of {site.domain} could be read")

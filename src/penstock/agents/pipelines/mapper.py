@@ -9,7 +9,7 @@ import msgspec
 from penstock.agents.learn.learn import Learned, learn
 from penstock.agents.moments import age_s, seconds_of
 from penstock.agents.pollution import image_selectors
-from penstock.agents.schema import Learning, SiteSchema
+from penstock.agents.schema import Candidate, Learning, SiteSchema
 from penstock.agents.site import READS, SCHEMAS, Site, record
 from penstock.agents.trust import duration_s
 from penstock.agents.visits import Visited, visit
@@ -21,6 +21,11 @@ from penstock.pipeline.pipeline import Pipeline
 
 LEARNED = "site.learned"
 IMAGES = "images are to be refreshed"
+REDESIGNED = "the site was redesigned"
+# An alert has seen that pages lost elements which good ones had.
+DRIFTED, TRIAL = "source.structure_drifted", "trial.wanted"
+# A trial that has not ended after this is forgotten.
+TRIED_S = 24 * 3600.0
 # A schema that did not convince the validator is learned again, not more often than this.
 AGAIN_AFTER_S = 20 * 3600.0
 KEPT_LEARNINGS = 30
@@ -58,7 +63,10 @@ async def learn_site(ctx: Context) -> None:
     learned = await ctx.in_thread(
         lambda: learn(visited.samples, urls=visited.urls, known=known, flagged=_flagged(before))
     )
-    save_learned(site, before, learned, visited, why)
+    if before is not None and why == REDESIGNED:
+        save_candidate(site, before, learned, visited)
+    else:
+        save_learned(site, before, learned, visited, why)
 
 
 def _signalled(site: Site, params: MapperParams) -> MapperParams:
@@ -73,6 +81,12 @@ def _signalled(site: Site, params: MapperParams) -> MapperParams:
 
 async def _reason(site: Site, before: SiteSchema | None, params: MapperParams) -> str:
     """Why the site is learned now; a Skip that says why not."""
+    if before is not None and not params.force and _is_redesigned(site, before):
+        if any(each.kind == "redesign" for each in before.open_proposals):
+            raise Skip(f"a person decides what is proposed about {site.domain} first")
+        if _is_tried(before, site.ctx.now()):
+            raise Skip(f"what was learned of {site.domain} lately is still tried")
+        return REDESIGNED
     if params.force_image_refresh:
         return IMAGES
     if params.force:
@@ -154,7 +168,7 @@ def save_learned(
         held_out=visited.held_out(schema.schema_data),
         learned_for=why,
         learned_by=site.ctx.source.key,
-        learnings=_learnings(before, site.now(), version, schema.extraction_confidence),
+        learnings=learnings(before, site.now(), version, schema.extraction_confidence),
         image_refreshes=refreshes + (why == IMAGES),
         **({} if before is not None else EMPTY),
     )
@@ -166,13 +180,71 @@ def save_learned(
     site.ctx.signal(LEARNED, domain=site.domain, version=version)
 
 
-def _learnings(
+def learnings(
     before: SiteSchema | None, at: str, version: int, confidence: float | None
 ) -> list[Learning]:
     """By them an alert says that the mapper is not sure of a site again and again."""
     known = before.learnings if before is not None else ()
     # A site in which no field was found is one that nobody can be sure of.
     return [*known, Learning(at, version, confidence or 0.0)][-KEPT_LEARNINGS:]
+
+
+def _drifted(site: Site) -> str:
+    """The source whose pages have changed, if a signal about that has started this run."""
+    signal = site.ctx.run.signal
+    return (signal.source or "") if signal is not None and signal.name == DRIFTED else ""
+
+
+def _is_redesigned(site: Site, schema: SiteSchema) -> bool:
+    """An alert says so, or the validator: a schema that records were extracted by reads no pages any more."""
+    if _drifted(site):
+        return True
+    check = schema.validation
+    is_broken = check is not None and check.version == schema.version and not schema.is_valid
+    is_refused = any(each.kind == "redesign" for each in schema.schema_proposals)
+    return is_broken and not is_refused and bool(schema.extracted_by and schema.last_verified_at)
+
+
+def _is_tried(schema: SiteSchema, now: float) -> bool:
+    candidate = schema.candidate
+    age = None if candidate is None else age_s(candidate.learned_at, now)
+    return age is not None and age < TRIED_S
+
+
+def save_candidate(site: Site, before: SiteSchema, learned: Learned, visited: Visited) -> None:
+    """What was learned is tried on stored pages first; until then the schema stays as it is."""
+    schema = learned.schema
+    if not schema.schema_data.available_fields:
+        raise BadData(
+            f"{site.domain} was learned again, and nothing of an item was found on "
+            f"{count(len(visited.pages), 'page')}",
+            cause="nothing to learn from",
+        )
+    include, exclude = image_selectors(before, schema)
+    change = {
+        "site_name": schema.site_name,
+        "site_type": schema.site_type,
+        "schema_data": schema.schema_data,
+        "classification_confidence": schema.classification_confidence,
+        "image_include_selectors": include,
+        "image_exclude_selectors": exclude,
+        "extraction_confidence": schema.extraction_confidence,
+    }
+    candidate = Candidate(
+        str(site.ctx.run.id),
+        site.now(),
+        msgspec.to_builtins(change),
+        visited.held_out(schema.schema_data),
+    )
+    site.save(candidate=candidate)
+    site.ctx.note(f"learned {site.domain} again ({REDESIGNED}); a replay of stored pages tries it")
+    site.ctx.signal(
+        TRIAL,
+        source=_drifted(site) or before.extracted_by,
+        params={"site_schema": "candidate"},
+        ignore=["extracted"],
+        about={"domain": site.domain, "candidate": candidate.id},
+    )
 
 
 # What others write.

@@ -21,15 +21,34 @@ FIRST_SOURCE = "example.com"
 PLACEHOLDER = "my-project"
 # What YAML reads as something else than text.
 NOT_TEXT = ("true", "false", "null")
+# Templates by their names: the folder of each, and what to type first.
+FIRST = "first"
+TEMPLATES = {
+    FIRST: ("first", ("penstock run example.com", "penstock records product")),
+    "site-agents": (
+        "site_agents",
+        (
+            "penstock run example.com/mapper",
+            "penstock run example.com/validator",
+            "penstock run example.com",
+            "penstock records items",
+            "penstock up                # all of it by its schedules",
+        ),
+    ),
+}
 DESCRIPTION = """\
 Write penstock.yaml, products.py (a first pipeline of twenty lines), .gitignore, and penstock.schema.json, by
 which editors complete and check penstock.yaml. A file that exists already is never overwritten.
+
+With --template site-agents the project has agents that learn a site, check it and extract records by it, with
+their schedules, and needs no code.
 
 With --bridge also a file in orchestration/, by which an orchestrator runs the pipeline of the first source.
 In a project that is there already, nothing else is written."""
 EXAMPLES = """\
   penstock init              a project in this folder
   penstock init shop-watch   a project in ./shop-watch
+  penstock init shop-watch --template site-agents
   penstock init --bridge dagster   this project's pipeline as a job of Dagster"""
 
 
@@ -37,6 +56,9 @@ def register(commands: Commands) -> None:
     parser = add_command(commands, "init", DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "dir", nargs="?", type=Path, default=Path(), metavar="DIR", help="the folder (this one)"
+    )
+    parser.add_argument(
+        "--template", choices=sorted(TEMPLATES), default=FIRST, help=f"what to begin with ({FIRST})"
     )
     parser.add_argument(
         "--bridge",
@@ -58,7 +80,9 @@ def run(args: argparse.Namespace) -> int:
     if args.bridge and (folder / CONFIG).exists():
         return _add_bridges(folder, args.bridge, out)
     name = project_name(folder)
-    texts = {**_texts(name), **_bridges(args.bridge, FIRST_SOURCE)}
+    if args.template != FIRST and args.bridge:
+        raise UsageError(f"--bridge is for the template {FIRST}")
+    texts = {**_texts(name, args.template), **_bridges(args.bridge, FIRST_SOURCE)}
     there = {name for name in texts if (folder / name).exists()}
     for name in sorted(there - {GITIGNORE, SCHEMA}):
         raise Refused(
@@ -66,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
             "choose another folder: penstock init DIR",
         )
     _write(folder, {name: texts[name] for name in texts.keys() - there})
-    for line in _report(folder, sorted(texts.keys() - there), keeps_gitignore=GITIGNORE in there):
+    written = sorted(texts.keys() - there)
+    for line in _report(folder, written, args.template, keeps_gitignore=GITIGNORE in there):
         out.line(line)
     for bridge in args.bridge:
         out.line(f"  {bridge_hint(bridge)}")
@@ -106,12 +131,12 @@ def _bridges(bridges: list[str], source: str) -> dict[str, str]:
     return {str(path): text for path, text in found}
 
 
-def _texts(name: str) -> dict[str, str]:
-    """Each file of a first project with this name."""
+def _texts(name: str, chosen: str) -> dict[str, str]:
+    """Each file of a first project with this name, by a template."""
     from penstock.app import config
     from penstock.demo.folder import template
 
-    texts = {_file_name(each): _named(text, name) for each, text in template("first")}
+    texts = {_file_name(each): _named(text, name) for each, text in template(TEMPLATES[chosen][0])}
     texts[CONFIG] = config.modeline(SCHEMA) + texts[CONFIG]
     return {**texts, SCHEMA: config.schema_text()}
 
@@ -137,7 +162,7 @@ def _file_name(template_name: str) -> str:
     return GITIGNORE if template_name == "gitignore" else template_name
 
 
-def _report(folder: Path, written: list[str], keeps_gitignore: bool) -> list[str]:
+def _report(folder: Path, written: list[str], chosen: str, *, keeps_gitignore: bool) -> list[str]:
     kept = "Your .gitignore was kept; let it ignore penstock.db*, snapshots/ and .env."
     return [
         f"Wrote {', '.join(str(folder / name) for name in written)}.",
@@ -145,6 +170,5 @@ def _report(folder: Path, written: list[str], keeps_gitignore: bool) -> list[str
         "",
         f"In {folder / 'penstock.yaml'}, put your site in place of example.com. Then:",
         *([] if folder == Path() else [f"  cd {folder}"]),
-        "  penstock run example.com",
-        "  penstock records product",
+        *(f"  {each}" for each in TEMPLATES[chosen][1]),
     ]

@@ -155,7 +155,8 @@ class EvidenceGatherer:
         if finding.rule in FAILED_JOBS:
             return self._failed_jobs(finding)
         if finding.rule in REJECTED:
-            return self._rejected(finding)
+            found = self._rejected(finding)
+            return found or (self._pages_of_run(finding.run) if finding.run is not None else [])
         if finding.rule in ABOUT_SITES:
             return list(islice(self._of_sites(finding), MOST_EXAMPLES))
         if finding.rule == "references-waiting":

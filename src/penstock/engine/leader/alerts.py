@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from typing import Any
 
 import msgspec
 
@@ -20,7 +21,7 @@ from penstock.alerts.judge import judge, judge_project
 from penstock.alerts.lifecycle import REOPEN_WITHIN_S as WATCHED_S
 from penstock.alerts.lifecycle import Memory, Standing, Step, next_step
 from penstock.alerts.rules import RULES, ByRule, thresholds_by_rule
-from penstock.engine.alerting.evidence import EvidenceGatherer
+from penstock.engine.alerting.evidence import Evidence, EvidenceGatherer
 from penstock.engine.alerting.facts import Facts, facts_of
 from penstock.engine.alerting.histories import (
     ProjectWatch,
@@ -51,6 +52,9 @@ GIVEN_UP_S = 60.0
 # An alert whose condition holds is noted so often, and at once when it becomes worse or better.
 NOTED_S = 300.0
 PROJECT = ""
+ACTOR = "penstock"
+# The signal of an alert whose evidence shows that pages lost elements which good ones had.
+DRIFTED = "source.structure_drifted"
 GONE = "the source is no longer in penstock.yaml"
 UNKNOWN = "this version has no such rule"
 Place = tuple[str, str]
@@ -266,7 +270,19 @@ class AlertChore:
                 routes=tuple(self._routes(finding)) if step.is_loud else (),
             )
         )
-        return None if opened is None else incident or opened
+        if opened is None:
+            return None
+        self._tell_drift(finding, opened, evidence, source_id)
+        return incident or opened
+
+    def _tell_drift(self, finding: Finding, alert: int, evidence: Evidence, source_id: int) -> None:
+        """Pages are built in another way: agents may learn the site again."""
+        structure = evidence.structure
+        if structure is None or structure.is_other_page or not structure.vanished:
+            return
+        data = {"alert": alert, "rule": finding.rule, "kept": round(structure.kept, 3)}
+        about: dict[str, Any] = {"source_id": source_id, "key": f"alert {alert}"}
+        self._store.signals.raise_(DRIFTED, data, actor=ACTOR, **about)
 
     def _cleared(self, row: AlertRow, now: float, gone: str, is_judged: bool) -> None:
         step = next_step(_standing(row), None, now, is_judged=is_judged or bool(gone))

@@ -22,11 +22,13 @@ from penstock.engine.leader.hooks import HookChore
 from penstock.engine.leader.leadership import Leadership
 from penstock.engine.leader.repairs import Repairs
 from penstock.engine.leader.requests import RequestChore
+from penstock.engine.leader.retries import Retries
 from penstock.engine.leader.rollups import RollupChore
 from penstock.engine.leader.scheduler import Scheduler
 from penstock.engine.leader.signals import SignalChore
 from penstock.engine.leader.sla import SlaChore
 from penstock.engine.leader.sweep import Sweep
+from penstock.engine.leader.trials import Trials
 from penstock.engine.leader.upkeep import UpkeepChore
 from penstock.errors import StoreError
 from penstock.gates.project_terms import hours_definitions, hours_of, rules_of
@@ -73,7 +75,9 @@ class LeaderLoop:
         self._upkeep = UpkeepChore(store, retention, self._sweep, project.clock, bounds)
         self._scheduler = Scheduler(project, store) if has_scheduler else None
         self._repairs = Repairs(project, store)
-        self._signals = SignalChore(project, store, [self._repairs.receive])
+        self._trials = Trials(project, store)
+        receivers = (self._repairs.receive, self._trials.receive, Retries(project, store).receive)
+        self._signals = SignalChore(project, store, receivers)
         self._files = Files(project, store)
         self._requests = RequestChore(project, store)
         self._hooks = HookChore(project, store)
@@ -118,6 +122,7 @@ class LeaderLoop:
             self._signals.look(leads.is_trusted)
             if leads.is_trusted():
                 self._repairs.look()
+                self._trials.look()
             if leads.is_trusted():
                 self._promises.look()
             if leads.is_trusted():
@@ -155,6 +160,7 @@ class LeaderLoop:
         if self._scheduler is not None:
             self._scheduler.plan()
             self._signals.plan()
+            self._trials.plan()
             self._files.plan()
             self._requests.plan()
 
