@@ -135,8 +135,8 @@ def test_a_trial_is_started_and_measured_once_whichever_host_leads(tmp_path: Pat
         # Another host, which has seen nothing of it.
         second = Trials(project, project.connection)
         second.plan()
-        for each in (second, first, second):
-            each.look()
+        for leader in (second, first, second):
+            leader.look()
         [measured] = project.connection.signals.newest("trial.measured")
         assert (measured.source, measured.data["about"]) == ("items", {"n": 1})
         assert measured.data["records"] == {"same": 24}

@@ -107,6 +107,15 @@ class Learning(msgspec.Struct, frozen=True):
     confidence: float | None = None
 
 
+class ModelUse(msgspec.Struct, frozen=True):
+    """One time that a model was asked about the site: which, how its pages were built, and what was paid."""
+
+    at: str
+    model: str
+    fingerprint: str = ""
+    cost: float = 0.0
+
+
 class Candidate(msgspec.Struct, frozen=True):
     """What was learned after a redesign, and is tried beside the schema: the fields that it would set."""
 
@@ -148,6 +157,8 @@ class SiteSchema(msgspec.Struct, frozen=True):
     candidate: Candidate | None = None
     # The last times that it was learned, the oldest first.
     learnings: tuple[Learning, ...] = ()
+    # The last times that models were asked about it.
+    model_uses: tuple[ModelUse, ...] = ()
     # How often in a row the mapper has learned it because of its images.
     image_refreshes: int = 0
     # By proposal. Only people write them, and only agents write proposals: neither overwrites the other.

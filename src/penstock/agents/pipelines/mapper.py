@@ -6,9 +6,12 @@ from typing import Any
 
 import msgspec
 
-from penstock.agents.learn.learn import Learned, learn
+from penstock.agents.learn.learn import Learned, confidence_of, learn
+from penstock.agents.models.consult import Consulted, consult, question
+from penstock.agents.models.tiers import ModelParams, model_params
 from penstock.agents.moments import age_s, seconds_of
 from penstock.agents.pollution import image_selectors
+from penstock.agents.proposals import PROPOSED, propose
 from penstock.agents.schema import Candidate, Learning, SiteSchema
 from penstock.agents.site import READS, SCHEMAS, Site, record
 from penstock.agents.trust import duration_s
@@ -35,13 +38,18 @@ NO_FIELDS = frozenset({"url", "extracted", "deleted"})
 
 
 class MapperParams(msgspec.Struct, frozen=True):
-    """`limit` is how many sites are learned within 12 hours, in all sources together."""
+    """`limit` is how many sites are learned within 12 hours, in all sources together.
+
+    `fields` are wanted: where nothing is found for one, the `model` is asked, if there is one.
+    """
 
     stale_after: str = "30d"
     limit: int = 30
     pages: int = 80
     force: bool = False
     force_image_refresh: bool = False
+    fields: tuple[str, ...] = ()
+    model: dict[str, Any] | None = None
 
 
 mapper = Pipeline("mapper", retry="conservative")
@@ -65,8 +73,31 @@ async def learn_site(ctx: Context) -> None:
     )
     if before is not None and why == REDESIGNED:
         save_candidate(site, before, learned, visited)
-    else:
-        save_learned(site, before, learned, visited, why)
+        return
+    model = model_params(params.model)
+    consulted = None
+    if model is not None:
+        consulted = await consult(site, model, params.fields, learned, visited, before)
+    save_learned(site, before, learned, visited, why, **_said(site, before, model, consulted))
+
+
+def _said(
+    site: Site, before: SiteSchema | None, model: ModelParams | None, consulted: Consulted | None
+) -> dict[str, Any]:
+    """The fields of the schema that come of asking a model."""
+    if model is None or consulted is None:
+        return {}
+    found: dict[str, Any] = {"model_uses": consulted.uses(before, site.now())}
+    if not consulted.proposed.fields:
+        return found
+    if model.accept == "verified":
+        confidence = confidence_of(consulted.schema_data.page_types)
+        about = {"schema_data": consulted.schema_data, "extraction_confidence": confidence}
+        return {**found, **about, "cataloged_by": "ai"}
+    version = 1 if before is None else before.version + 1
+    asked = question(site.domain, consulted, version, site.now())
+    site.ctx.signal(PROPOSED, domain=site.domain, proposal=asked.id)
+    return {**found, "schema_proposals": propose(before, [asked])}
 
 
 def _signalled(site: Site, params: MapperParams) -> MapperParams:
@@ -144,7 +175,12 @@ def _flagged(before: SiteSchema | None) -> set[str]:
 
 
 def save_learned(
-    site: Site, before: SiteSchema | None, learned: Learned, visited: Visited, why: str
+    site: Site,
+    before: SiteSchema | None,
+    learned: Learned,
+    visited: Visited,
+    why: str,
+    **more: Any,
 ) -> None:
     """A new version of the schema; notes and proposals stay with it."""
     schema = learned.schema
@@ -152,26 +188,27 @@ def save_learned(
     fields = sum(len(each.fields) for each in schema.schema_data.page_types.values())
     include, exclude = image_selectors(before, schema)
     refreshes = 0 if before is None else before.image_refreshes
-    site.save(
-        site_name=schema.site_name,
-        site_type=schema.site_type,
-        schema_data=schema.schema_data,
-        classification_confidence=schema.classification_confidence,
-        image_include_selectors=include,
-        image_exclude_selectors=exclude,
-        extraction_confidence=schema.extraction_confidence,
-        cataloged_at=site.now(),
-        cataloged_by="system",
-        is_valid=False,
-        validation=None,
-        version=version,
-        held_out=visited.held_out(schema.schema_data),
-        learned_for=why,
-        learned_by=site.ctx.source.key,
-        learnings=learnings(before, site.now(), version, schema.extraction_confidence),
-        image_refreshes=refreshes + (why == IMAGES),
-        **({} if before is not None else EMPTY),
-    )
+    learned_now: dict[str, Any] = {
+        "site_name": schema.site_name,
+        "site_type": schema.site_type,
+        "schema_data": schema.schema_data,
+        "classification_confidence": schema.classification_confidence,
+        "image_include_selectors": include,
+        "image_exclude_selectors": exclude,
+        "extraction_confidence": schema.extraction_confidence,
+        "cataloged_at": site.now(),
+        "cataloged_by": "system",
+        "is_valid": False,
+        "validation": None,
+        "version": version,
+        "held_out": visited.held_out(schema.schema_data),
+        "learned_for": why,
+        "learned_by": site.ctx.source.key,
+        "learnings": learnings(before, site.now(), version, schema.extraction_confidence),
+        "image_refreshes": refreshes + (why == IMAGES),
+    }
+    empty = {} if before is not None else EMPTY
+    site.save(**{**learned_now, **empty, **more})
     site.ctx.note(
         f"learned {site.domain} ({why}): version {version}, {count(len(visited.pages), 'page')}, "
         f"{count(fields, 'field')}, "

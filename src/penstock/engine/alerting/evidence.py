@@ -184,7 +184,7 @@ class EvidenceGatherer:
         for row in self._store.records.each(SITE_SCHEMAS):
             data = row.data if isinstance(row.data, dict) else {}
             if (data.get("learned_by") or row.source) == finding.source:
-                about = {"run": row.run, "at": row.updated_at}
+                about: dict[str, Any] = {"run": row.run, "at": row.updated_at}
                 found = _notes_of(data) if finding.rule == "image-pollution" else _unsure_of(data)
                 for key, error, url in found:
                     error = error[:LONGEST_ERROR]
@@ -198,7 +198,7 @@ class EvidenceGatherer:
             if data.get("status", NEW) == NEW and row.updated_at < finding.since:
                 told = f"{data.get('supplier_name') or ''} of {data.get('source_domain') or ''}"
                 url = str(data.get("source_url") or "")
-                about = {"run": row.run, "at": row.updated_at}
+                about: dict[str, Any] = {"run": row.run, "at": row.updated_at}
                 yield Example(what="reference", key=row.key, error=told, url=url, **about)
 
     def _of_reject(self, row: RejectRow) -> Example:
