@@ -224,6 +224,24 @@ def _renamed(stage: Stage) -> dict[str, Any]:
     return {}
 
 
+def _released(stage: Stage) -> dict[str, Any]:
+    """Two releases of folders that are not the same."""
+    root = stage.project.settings.root
+    for name in ("one", "two"):
+        (root / f"penstock.{name}.yaml").write_text("worker: {slots: 3}\n")
+        stage.project.releases.create(actor="stage", reason="stage")
+    return {}
+
+
+def _tested(stage: Stage) -> dict[str, Any]:
+    """A release that another environment runs."""
+    root = stage.project.settings.root
+    (root / "penstock.tested.yaml").write_text("store: sqlite:tested.db\n")
+    with Project.open(root, "tested") as other:
+        other.releases.create(actor="stage", reason="stage")
+    return {"source": "tested"}
+
+
 SHOP = {"source": "shop"}
 SCENES: dict[str, Scene] = {
     "runs.start": lambda stage: SHOP,
@@ -258,6 +276,10 @@ SCENES: dict[str, Scene] = {
         "start": "2026-01-05T00:00:00Z",
         "end": "2026-01-06T00:00:00Z",
     },
+    "releases.create": lambda stage: {},
+    "releases.promote": _tested,
+    "releases.rollback": _released,
+    "releases.approve": lambda stage: {"release": "ab" * 32},
     "replays.start": lambda stage: {"run": stage.worked()},
     "replays.commit": lambda stage: {"run": stage.replayed()},
     "replays.drop": lambda stage: {"run": stage.replayed()},

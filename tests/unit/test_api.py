@@ -49,6 +49,7 @@ NOT_SERVED = {
     "records.to_polars": "answers with a table in memory",
     "records.require_collection": "records.collections has it",
     "replays.changes": "replays.diff has the counts and the first records",
+    "releases.checkout": "takes a path, and writes files of the project",
     "runs.finish": "works in the calling process",
     "runs.prepare": "is for whoever drains the run, with the project opened",
     "runs.perform": "works in the calling process",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.app.quarantine import Quarantine
     from penstock.app.records import Records
     from penstock.app.rejects import Rejects
+    from penstock.app.releases import Releases
     from penstock.app.replays import Replays
     from penstock.app.runbooks import Runbooks
     from penstock.app.runs import Runs
@@ -260,6 +261,13 @@ class Nouns(project.Project):
         from penstock.app.rejects import Rejects
 
         return Rejects(self)
+
+    @cached_property
+    def releases(self) -> Releases:
+        """What this environment runs: releases, how they came here, and promotions."""
+        from penstock.app.releases import Releases
+
+        return Releases(self)
 
     @cached_property
     def replays(self) -> Replays:

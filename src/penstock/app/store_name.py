@@ -1,4 +1,4 @@
-"""The project's name in its database: it follows a project that has a new one."""
+"""The project's name in its database, and its environment's: they follow a project that has new ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ if TYPE_CHECKING:
 
 
 def rename(project: Nouns, is_dry: bool, actor: str, reason: str) -> RenameView:
-    """Write the name that the settings have into the database; nothing if it has it."""
+    """Write the names that the settings have into the database; nothing if it has them."""
     settings = project.settings
+    names = (settings.project, settings.environment_name)
     with closing(open_end(settings.store, settings.root, project.clock)) as end:
-        before = project_name.name_in(end.db)
-        if before != settings.project:
+        before = project_name.names_in(end.db)
+        # One that was never used with environments takes the name of the first that comes.
+        if before not in (names, (names[0], None)):
             refuse_working(end)
             if not is_dry:
-                project_name.rename(end.db, settings.project, actor, reason)
-    return RenameView(store=settings.store_name, before=before, project=settings.project)
+                project_name.rename(end.db, names[0], actor, reason, names[1])
+    return RenameView(
+        store=settings.store_name,
+        before=before[0],
+        project=names[0],
+        environment_before=before[1],
+        environment=names[1],
+    )

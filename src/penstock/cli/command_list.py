@@ -82,6 +82,7 @@ GROUPS = {
         "hold": Command("hold", "maintenance: start nothing"),
         "unhold": Command("hold", "end maintenance"),
         "cancel": Command("cancel", "cancel a run or a job for good"),
+        "release": Command("release", "what an environment runs: create, promote, roll back"),
         "token": Command("token", "tokens for the web server"),
         "audit": Command("audit", "verify, export or anchor the sealed journal"),
         "doctor": Command("doctor", "check this machine and installation"),

@@ -15,11 +15,15 @@ class LoadedSource(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """`files` are hashes of what was read, by the path below `root`; `sources` are by their id."""
+    """`files` are hashes of what was read, by the path below `root`; `sources` are by their id.
+
+    `runs` is what of a release the worker runs; empty where there are no releases.
+    """
 
     root: str = ""
     files: dict[str, str] = {}
     sources: dict[int, LoadedSource] = {}
+    runs: str = ""
 
     @property
     def text(self) -> str:

@@ -12,6 +12,7 @@ from penstock.journal import (
     alert_events,
     audit_events,
     job_events,
+    release_events,
     run_events,
     runbook_events,
     service_events,
@@ -28,6 +29,7 @@ EVENTS: tuple[type[Event], ...] = (
     *alert_events.EVENTS,
     *runbook_events.EVENTS,
     *access_events.EVENTS,
+    *release_events.EVENTS,
 )
 KINDS: dict[str, type[Event]] = {each.kind: each for each in EVENTS}
 

@@ -243,7 +243,7 @@ class DbRestored(Event, frozen=True, omit_defaults=True):
 
 
 class DbRenamed(Event, frozen=True, omit_defaults=True):
-    """The project has another name."""
+    """The database belongs to a project of another name, or to another environment."""
 
     kind: ClassVar[str] = "db.renamed"
     by: ClassVar[str] = OPERATOR
@@ -251,9 +251,14 @@ class DbRenamed(Event, frozen=True, omit_defaults=True):
     before: str | None
     name: str
     reason: str = ""
+    environment_before: str = ""
+    environment: str = ""
 
     def sentence(self) -> str:
-        return with_reason(f"from {self.before} to {self.name}", self.reason)
+        text = f"from {self.before} to {self.name}"
+        if self.environment != self.environment_before:
+            text += f", environment {self.environment_before or 'unknown'} to {self.environment}"
+        return with_reason(text, self.reason)
 
 
 def not_ended(run_id: int | None) -> str:

@@ -7,6 +7,7 @@ _CHART = "numbers for charts; status and kpis_report sum them up"
 _FILES = "it writes files for other programs, once: the command line does that"
 _DATABASE = "maintenance of the database is done at a shell, with a backup"
 _TOKENS = "who may come in is decided by a person, at a shell"
+_PERSON = "what an environment runs is decided by a person, at a shell"
 _MORE = "another tool says the same and more"
 
 LEFT_OUT: dict[str, str] = {
@@ -19,6 +20,9 @@ LEFT_OUT: dict[str, str] = {
     "sql.install": _DATABASE,
     "sql.remove": _DATABASE,
     "sql.check": _DATABASE,
+    "releases.create": _PERSON,
+    "releases.approve": _PERSON,
+    "releases.diff": "it loads the code of the folder: the command line does that",
     "tokens.list": _TOKENS,
     "tokens.revoke": _TOKENS,
     "forecast": _LONG,

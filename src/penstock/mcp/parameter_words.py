@@ -42,6 +42,7 @@ PARAMETER_WORDS: dict[str, str] = {
     "partitions": "only these partitions",
     "proposal": "a proposal, from sites_proposals",
     "quarantined": "only pages of quarantined jobs",
+    "release": "id of a release, from releases_history; by default the one that this act means",
     "reject": "number of a reject, from rejects_list",
     "route": "name of a route, from alerts_routes",
     "rule": "name of a rule, from alerts_rules",

@@ -247,7 +247,9 @@ class Opened:
             graph = self.graph(source)
             stages = (*graph.stage_names, REPLAY_STAGE)
             sources[self.source_ids[key]] = LoadedSource(self._version(source), stages)
-        return Loaded(str(self.settings.root), self.files(), sources)
+        from penstock.project.running_release import runs_of
+
+        return Loaded(str(self.settings.root), self.files(), sources, runs_of(self))
 
     def files(self) -> dict[str, str]:
         """Hashes of the files in the project's folder that it was loaded from, by their paths there."""

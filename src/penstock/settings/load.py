@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,8 @@ from penstock.settings.dotenv import read_dotenv
 from penstock.settings.environment import Substitution, overlay, unset_paths, without_unset
 from penstock.settings.problems import Problems
 from penstock.settings.project import TOP_KEYS, ProjectKeys
+from penstock.settings.release import LOCAL
+from penstock.settings.release import NAME as ENVIRONMENT_NAME
 from penstock.settings.retention import RETENTION_KEYS
 from penstock.settings.secrets import SECRET_NAME
 from penstock.settings.section import Section
@@ -37,17 +38,18 @@ __all__ = [
     "RETENTION_KEYS",
     "TOP_KEYS",
     "WORKER_KEYS",
+    "environments_of",
     "find_project",
     "load_settings",
     "overlay_file",
     "read_layers",
+    "with_overlay",
 ]
 
 FILE_NAME = "penstock.yaml"
 # A source without a pipeline is still read, so that the rest of what is wrong with it is told too.
 STAND_INS = {"pipeline": "missing:missing"}
 UNPROTECTED = "store: the connection to the database may not be encrypted; add ?sslmode=verify-full"
-_ENVIRONMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def find_project(start: Path) -> Path:
@@ -74,13 +76,14 @@ def load_settings(
     """The settings of the project whose penstock.yaml, or whose folder, this is.
 
     The environment is the one named here, else PENSTOCK_ENV, else none. One that has no overlay
-    file is refused: a mistyped name must not run a project with another environment's settings. `changes`
+    file is refused: a mistyped name must not run a project with another environment's settings; `local` is
+    what a project is without one, and needs no file. `changes`
     are laid over both: `acme.com.schedule.every=6h`.
     """
     file = _project_file(Path(path).absolute())
     dotenv = read_dotenv(file.parent)
     environ = {**dotenv.values, **environ}
-    environment = environment or environ.get("PENSTOCK_ENV") or None
+    environment = with_overlay(file, environment or environ.get("PENSTOCK_ENV"))
     early = Problems()
     document = read_layers(file, environment, early.add)
     document = with_changes(document, changes)
@@ -185,13 +188,25 @@ def _project_file(path: Path) -> Path:
     return file
 
 
+def with_overlay(file: Path, environment: str | None) -> str | None:
+    """The environment whose overlay is read; None without one."""
+    if environment == LOCAL and LOCAL not in environments_of(file):
+        return None
+    return environment or None
+
+
+def environments_of(file: Path) -> list[str]:
+    """The environments that have an overlay beside this penstock.yaml."""
+    names = [each.name[len(file.stem) + 1 : -len(file.suffix)] for each in _overlays(file)]
+    return [name for name in names if ENVIRONMENT_NAME.fullmatch(name)]
+
+
 def overlay_file(file: Path, environment: str) -> Path:
-    if not _ENVIRONMENT.fullmatch(environment):
+    if not ENVIRONMENT_NAME.fullmatch(environment):
         raise ConfigError(f"{environment!r:.40} can't be the name of an environment")
     found = file.with_name(f"{file.stem}.{environment}{file.suffix}")
     if not os.path.exists(found):
-        names = [each.stem.removeprefix(f"{file.stem}.") for each in _overlays(file)]
-        tail = nearest(environment, names) or "there are no overlays"
+        tail = nearest(environment, environments_of(file)) or "there are no overlays"
         raise ConfigError(
             f"{display_name(found)}: there is no such file for the environment "
             f"{environment!r}, {tail}"
@@ -257,6 +272,8 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         hooks=keys.hooks,
         alerts=keys.alerts,
         alert_rules=keys.alert_rules,
+        release=keys.release,
+        promotion=keys.promotion,
         trigger=keys.trigger,
         tracing=keys.tracing,
         log=keys.log,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -49,6 +49,16 @@ def values_of(
     return settings, list(walk.section(ProjectKeys, document, ""))
 
 
+def literal_secrets(file: Path, environment: str | None) -> list[tuple[str, Entry]]:
+    """Keys whose values are secrets that stand in the files themselves, each with where it is written."""
+    document = read_layers(file, environment)
+    found: list[tuple[str, Entry]] = []
+    walk = _Walk("", set(), lambda entry, path: found.append((path, entry)))
+    for _ in walk.section(ProjectKeys, document, ""):
+        pass
+    return found
+
+
 def _overlay_name(settings: Settings) -> str:
     if settings.environment is None:
         return ""
@@ -59,6 +69,7 @@ def _overlay_name(settings: Settings) -> str:
 class _Walk:
     overlay: str
     secrets: set[str]
+    on_secret: Callable[[Entry, str], None] = lambda entry, path: None
 
     def section(self, section: type[Keys], entry: Entry | None, path: str) -> Iterator[Value]:
         written = entry.value if entry is not None and isinstance(entry.value, dict) else {}
@@ -101,19 +112,20 @@ class _Walk:
         variables = tuple(
             dict.fromkeys(name for each in _texts(entry) for name in variables_in(each))
         )
-        value = self._masked(entry, is_secret)
+        value = self._masked(entry, is_secret, path)
         origin: Origin = "defaults" if entry.home else "file"
         if entry.file == self.overlay:
             origin = "overlay"
         return Value(path, value, origin, entry.file, entry.line, variables)
 
-    def _masked(self, entry: Entry, is_secret: bool) -> Any:
+    def _masked(self, entry: Entry, is_secret: bool, path: str) -> Any:
         value = entry.value
         if isinstance(value, list):
-            return [self._masked(inner, is_secret) for inner in value]
+            return [self._masked(inner, is_secret, path) for inner in value]
         if isinstance(value, str) and variables_in(value):
             return value
         if is_secret and value not in (None, "", {}):
+            self.on_secret(entry, path)
             return MASK
         return redact(value, self.secrets) if isinstance(value, str) else value
 

@@ -33,6 +33,7 @@ from penstock.settings.hooks import (
 from penstock.settings.kinds import by_name, text_schema
 from penstock.settings.log import LogSettings
 from penstock.settings.metrics import MetricsSettings
+from penstock.settings.release import PromotionSettings, ReleaseSettings, read_promotion
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RetryChoice, RetryKeys, read_retries
 from penstock.settings.secrets import MASK
@@ -155,6 +156,16 @@ class ProjectKeys(Keys, frozen=True):
             "3}, stale-source: off}`, or `off` for no alerts; see [alerts.md](alerts.md#rules)"
         ),
         Usual("all on"),
+    ] = msgspec.field(default_factory=dict)
+    release: ReleaseSettings = ReleaseSettings()
+    promotion: Annotated[
+        dict[str, PromotionSettings],
+        Reads(read_promotion, lambda ref: by_name(ref(PromotionSettings)), each=PromotionSettings),
+        about(
+            "what a release needs before it comes into an environment: `{production: {approvals: "
+            "2, after: staging}}`; see [releases.md](releases.md#promotion)"
+        ),
+        Usual("nothing"),
     ] = msgspec.field(default_factory=dict)
     trigger: Annotated[
         TriggerSettings,

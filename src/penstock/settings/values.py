@@ -19,6 +19,7 @@ from penstock.settings.hooks import HookSettings, TriggerSettings
 from penstock.settings.limits import BreakerSettings, Limits
 from penstock.settings.log import LogSettings
 from penstock.settings.metrics import MetricsSettings
+from penstock.settings.release import LOCAL, PRODUCTION, PromotionSettings, ReleaseSettings
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RETRY_NAMES, RetryChoice
 from penstock.settings.schedule_values import (
@@ -159,6 +160,8 @@ class Settings:
     hooks: tuple[HookSettings, ...] = ()
     alerts: tuple[RouteSettings, ...] = ()
     alert_rules: RuleChanges = field(default_factory=dict)
+    release: ReleaseSettings = field(default_factory=ReleaseSettings)
+    promotion: dict[str, PromotionSettings] = field(default_factory=dict)
     trigger: TriggerSettings = field(default_factory=TriggerSettings)
     tracing: TracingSettings = field(default_factory=TracingSettings)
     log: LogSettings = field(default_factory=LogSettings)
@@ -176,6 +179,17 @@ class Settings:
     def needed_to_work(self) -> tuple[Unset, ...]:
         """Variables that are not set and without which nothing runs."""
         return tuple(each for each in self.unset if each.section not in NEEDED_BY_TRIGGER)
+
+    @property
+    def environment_name(self) -> str:
+        """The environment that this is; a project without an overlay is `local`."""
+        return self.environment or LOCAL
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether mistakes here hit others: workers run the release only, and destructive acts take more."""
+        required = self.release.is_required
+        return self.environment == PRODUCTION if required is None else required
 
     @property
     def private_sources(self) -> frozenset[str]:

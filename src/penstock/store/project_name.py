@@ -31,18 +31,53 @@ def _name(db: Database, project: str) -> str:
     return str(db.value("project_name"))
 
 
+def claim_environment(db: Database, environment: str, place: str) -> None:
+    """Note in a new database which environment it is of; refuse that of another environment.
+
+    What `staging` is meant for must not reach the data of `production` because an overlay lacks `store:`.
+    """
+    found = db.value("project_environment")
+    if found is None:
+        with db.writing():
+            db.do("name_environment_if_unnamed", environment=environment)
+        found = db.value("project_environment")
+    if found != environment:
+        raise Refused(
+            f"{place} belongs to the environment {found}, and this is {environment}",
+            f"say --env {found} if you mean it, or give {environment} its own `store:` in "
+            f"penstock.{environment}.yaml; if the database moves to {environment}: penstock db rename",
+            code="other_environment",
+        )
+
+
 def name_in(db: Database) -> str | None:
     """The name of the project that a database holds; None if nobody has worked on it yet."""
     found = db.value("project_name")
     return None if found is None else str(found)
 
 
-def rename(db: Database, name: str, actor: str, reason: str = "") -> str | None:
-    """Let the database hold the project of this name from now on; answers with the name it had."""
+def names_in(db: Database) -> tuple[str | None, str | None]:
+    """The name of the project, and the environment that it is in there."""
+    environment = db.value("project_environment")
+    return name_in(db), None if environment is None else str(environment)
+
+
+def rename(
+    db: Database, name: str, actor: str, reason: str = "", environment: str | None = None
+) -> str | None:
+    """Let the database hold the project of this name from now on; answers with the name it had.
+
+    With `environment`, it belongs to this one from now on.
+    """
     with db.writing() as now:
-        before = name_in(db)
+        before, environment_before = names_in(db)
         db.do("rename_project", project=storable_text(name), now=now)
+        environment = environment or environment_before
+        db.do("set_environment", environment=environment)
         ledger = Ledger(db, now)
-        ledger.journal(DbRenamed(before, name, reason), actor=actor)
+        ledger.journal(
+            DbRenamed(before, name, reason, environment_before or "", environment or ""),
+            actor=actor,
+        )
         ledger.write()
     return before

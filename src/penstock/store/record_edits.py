@@ -14,7 +14,7 @@ import msgspec
 from penstock.errors import Refused, UsageError
 from penstock.jobs.run import Plan, PlannedStage, RunKind, RunOptions, RunState
 from penstock.journal.run_events import RecordEdited
-from penstock.store.database import to_json
+from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.noun import Noun
 from penstock.store.record_rows import Present, Where, read_present, write_records
@@ -55,7 +55,7 @@ class RecordEdits(Noun):
             if not changed:
                 return record.version
             record.data, record.is_changed = _encode({**before, **fields}).decode(), True
-            record.run_id = self._run_of(record.source_id, actor, now)
+            record.run_id = run_of_edits(self._db, record.source_id, actor, now)
             record.pipeline_version = VERSION
             ledger = Ledger(self._db, now)
             write_records(self._db, ledger, {where: record})
@@ -65,33 +65,36 @@ class RecordEdits(Noun):
             ledger.write()
             return version
 
-    def _run_of(self, source_id: int, actor: str, now: float) -> int:
-        known = self._db.value("known_run", source_id=source_id, key=KEY)
-        return int(known) if known is not None else self._add_run(source_id, actor, now)
 
-    def _add_run(self, source_id: int, actor: str, now: float) -> int:
-        plan = Plan((PlannedStage(STAGE, "run"),))
-        run_id: int | None = self._db.value(
-            "add_run",
-            source_id=source_id,
-            kind=RunKind.REPLAY,
-            state=RunState.QUEUED,
-            options=to_json(RunOptions()),
-            of_run_id=None,
-            key=KEY,
-            plan=to_json(plan),
-            pipeline_version=VERSION,
-            actor=actor,
-            reason=VERSION,
-            for_drains=False,
-            now=now,
-        )
-        if run_id is None:  # another was faster by a moment, and has committed by now
-            return int(self._db.value("known_run", source_id=source_id, key=KEY))
-        self._db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
-        about = {"id": run_id, "state": RunState.COMPLETED, "end_reason": VERSION, "now": now}
-        self._db.do("end_run_if_active", **about)
-        return run_id
+def run_of_edits(db: Database, source_id: int, actor: str, now: float) -> int:
+    """The run of a source that what people write belongs to."""
+    known = db.value("known_run", source_id=source_id, key=KEY)
+    return int(known) if known is not None else _add_run(db, source_id, actor, now)
+
+
+def _add_run(db: Database, source_id: int, actor: str, now: float) -> int:
+    plan = Plan((PlannedStage(STAGE, "run"),))
+    run_id: int | None = db.value(
+        "add_run",
+        source_id=source_id,
+        kind=RunKind.REPLAY,
+        state=RunState.QUEUED,
+        options=to_json(RunOptions()),
+        of_run_id=None,
+        key=KEY,
+        plan=to_json(plan),
+        pipeline_version=VERSION,
+        actor=actor,
+        reason=VERSION,
+        for_drains=False,
+        now=now,
+    )
+    if run_id is None:  # another was faster by a moment, and has committed by now
+        return int(db.value("known_run", source_id=source_id, key=KEY))
+    db.do("add_stages", run_id=run_id, stages=to_json(plan.stages))
+    about = {"id": run_id, "state": RunState.COMPLETED, "end_reason": VERSION, "now": now}
+    db.do("end_run_if_active", **about)
+    return run_id
 
 
 def _object(record: Present, collection: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.store.database import Database
-from penstock.store.project_name import claim_for
+from penstock.store.project_name import claim_environment, claim_for
 from penstock.store.rows import Overview
 from penstock.store.turn.memory import Memory
 
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from penstock.store.record_exports import RecordExports
     from penstock.store.records import Records
     from penstock.store.rejects import Rejects
+    from penstock.store.releases import Releases
     from penstock.store.replays import Replays
     from penstock.store.rollups import Rollups
     from penstock.store.runbooks import Runbooks
@@ -75,8 +76,8 @@ NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries erasure
     explanation files hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts outlooks pages
-    promises quarantine record_edits record_exports records rejects replays rollups runbooks runs schedules
-    signals snapshots sources tokens undos upkeep workers
+    promises quarantine record_edits record_exports records rejects releases replays rollups runbooks runs
+    schedules signals snapshots sources tokens undos upkeep workers
     """.split()
 )
 
@@ -123,6 +124,7 @@ class Store(ABC):
     record_exports: RecordExports
     records: Records
     rejects: Rejects
+    releases: Releases
     replays: Replays
     rollups: Rollups
     runbooks: Runbooks
@@ -200,6 +202,10 @@ class Store(ABC):
         `another` is an address where the project could have a place of its own.
         """
         claim_for(self._db, project, place, another)
+
+    def claim_environment(self, environment: str, place: str) -> None:
+        """Note in a new database which environment it is of; refuse that of another environment."""
+        claim_environment(self._db, environment, place)
 
     # What each database does in its own way.
 

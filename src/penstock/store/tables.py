@@ -46,6 +46,7 @@ class Table:
             "idempotency_key",
             "token",
             "inbox",
+            "release_act",
         )
 
 
@@ -60,7 +61,7 @@ def _column(text: str) -> Column:
 
 
 TABLES = (
-    _table("project", "id", "name at:real"),
+    _table("project", "id", "name at:real environment release_id"),
     _table(
         "source",
         "id",
@@ -264,5 +265,13 @@ TABLES = (
         """verb state source_id run_id key params at:real due_at:real actor reason ended_at:real
         error""",
     ),
+    _table("release", "id", "manifest created_at:real actor reason environment"),
+    _table("release_content", "hash", "encoding content"),
+    _table(
+        "release_act",
+        "id",
+        "verb release_id before_id from_environment at:real actor reason approvals",
+    ),
+    _table("release_approval", "release_id actor", "at:real reason"),
     _table("rollup_position", "id", "version line holes memory at:real"),
 )

@@ -159,6 +159,27 @@ WORDS: dict[str, ActWords] = {
         "penstock forget --source {source} --key {key} --yes",
         is_grave=True,
     ),
+    "releases.create": ActWords(
+        "Make a release",
+        "The folder as it is becomes a release, and the environment runs it.",
+        "penstock release create",
+    ),
+    "releases.promote": ActWords(
+        "Promote",
+        "This environment runs what the other one runs, once its workers have the files.",
+        "penstock release promote --from {source} --yes",
+        asks=("source",),
+    ),
+    "releases.rollback": ActWords(
+        "Roll back",
+        "The environment runs the release before again, once its workers have the files.",
+        "penstock release rollback --yes",
+    ),
+    "releases.approve": ActWords(
+        "Approve",
+        "You approve the release for this environment; a promotion uses approvals up.",
+        "penstock release approve {release}",
+    ),
     "rejects.redrive": ActWords(
         "Redrive rejects",
         "Rejected items go through the pipeline again, from the stage that rejected them.",

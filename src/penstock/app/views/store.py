@@ -133,11 +133,18 @@ class CopyView(View, frozen=True, kw_only=True):
 
 
 class RenameView(View, frozen=True, kw_only=True):
-    """The name that the database had, and the one it has now; the same if it had it already."""
+    """The names that the database had, and those it has now; the same if it had them already."""
 
     store: str
     before: str | None
     project: str
+    environment_before: str | None
+    environment: str
+
+    @property
+    def is_new(self) -> bool:
+        environments = (self.environment, None)
+        return self.before != self.project or self.environment_before not in environments
 
 
 def plan_view(store: str, plan: Plan, known: int) -> MigrationPlanView:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from penstock.app.views.store import RenameView
 
 DESCRIPTION = """\
-A database belongs to one project, by name. After you changed `project:` in penstock.yaml, this command writes
-the new name into the database; until then every other command is refused. Refused while anything
-works on the database."""
+A database belongs to one project in one environment, by name. After you changed `project:` in penstock.yaml
+or gave it to another environment (--env), this command writes the new names into the database; until
+then every other command is refused. Refused while anything works on the database."""
 EXAMPLES = """\
   penstock db rename
   penstock db rename --yes"""
@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         found = project.store.rename(dry_run=True)
-        if found.before != found.project:
-            confirm(args, f"Rename {found.before!r} at {found.store} to {found.project!r}?")
+        if found.is_new:
+            confirm(args, f"Rename {_old(found)} at {found.store} to {_new(found)}?")
             found = project.store.rename(reason=args.reason)
     _tell(found, args)
     return exits.DONE
@@ -46,8 +46,22 @@ def _tell(renamed: RenameView, args: argparse.Namespace) -> None:
     out: Output = args.out
     if args.json:
         out.json(renamed.as_json())
-    elif renamed.before == renamed.project:
-        out.line(f"{renamed.store} holds the project {renamed.project!r} already")
+    elif not renamed.is_new:
+        out.line(f"{renamed.store} holds the project {_new(renamed)} already")
     else:
-        now = f"{renamed.store} holds the project {renamed.project!r} now"
-        out.line(f"{now}; it was called {renamed.before!r}")
+        now = f"{renamed.store} holds the project {_new(renamed)} now"
+        out.line(f"{now}; it was called {_old(renamed)}")
+
+
+def _old(renamed: RenameView) -> str:
+    environment = renamed.environment_before
+    return f"{renamed.before!r}{_of(environment) if environment != renamed.environment else ''}"
+
+
+def _new(renamed: RenameView) -> str:
+    environment = renamed.environment
+    return f"{renamed.project!r}{_of(environment) if environment != renamed.environment_before else ''}"
+
+
+def _of(environment: str | None) -> str:
+    return f" ({environment})" if environment else ""

@@ -1,0 +1,111 @@
+"""What a worker runs, beside what its environment is to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError, Refused
+from penstock.releases.manifest import SHOWN, Manifest
+
+if TYPE_CHECKING:
+    from penstock.project.opened import Opened
+    from penstock.store.store import Store
+
+MOST_NAMED = 3
+# What a worker runs if its folder can't be a release.
+NO_RELEASE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRelease:
+    """This folder is not the release of its environment: `parts` are what differs."""
+
+    environment: str
+    release: str | None
+    parts: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        if self.release is None:
+            return f"{self.environment} has no release, and this folder is not one"
+        more = len(self.parts) - MOST_NAMED
+        named = ", ".join(self.parts[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return (
+            f"the release of {self.environment} is {self.release[:SHOWN]}, and this folder is something "
+            f"else: {named}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWorker:
+    """A live worker that does not run the release of its environment."""
+
+    worker: str
+    host: str
+    pid: int | None
+
+
+def runs_of(project: Opened) -> str:
+    """What a worker of this folder runs, for its announcement; nothing where there are no releases."""
+    store = project.connection.releases
+    if project.settings.environment is None and store.running() is None:
+        return ""
+    manifest = _of_folder(project)
+    return NO_RELEASE if manifest is None else manifest.runs(project.settings.environment_name)
+
+
+def other_release(project: Opened) -> OtherRelease | None:
+    """How this folder differs from what the environment runs; None if it is that, or nothing is asked."""
+    settings, store = project.settings, project.connection.releases
+    name, running = settings.environment_name, store.running()
+    if running is None:
+        return OtherRelease(name, None, ()) if settings.release.is_required else None
+    row = store.get(running)
+    folder = _of_folder(project)
+    wanted = {} if row is None else row.manifest.parts(name)
+    found = {} if folder is None else folder.parts(name)
+    if wanted == found:
+        return None
+    parts = [each for each in {**wanted, **found} if wanted.get(each) != found.get(each)]
+    return OtherRelease(name, running, tuple(parts))
+
+
+def refuse_other_release(project: Opened) -> OtherRelease | None:
+    """Refuse to work with something else where the release is required; elsewhere say how it differs."""
+    other = other_release(project)
+    if other is not None and project.settings.is_guarded:
+        raise Refused(
+            other.words,
+            "penstock release checkout brings the folder to the release; penstock release diff shows the "
+            "difference"
+            if other.release
+            else "penstock release promote brings one here",
+            code="other_release",
+        )
+    return other
+
+
+def other_workers(store: Store, environment: str) -> list[OtherWorker]:
+    """The live workers that have announced something else than the environment's release."""
+    releases = store.releases
+    running = releases.running()
+    row = releases.get(running) if running else None
+    if row is None:
+        return []
+    wanted = row.manifest.runs(environment)
+    return [
+        OtherWorker(code.worker, code.host, code.parent_pid)
+        for code in store.workers.codes()
+        if code.loaded is not None and code.loaded.runs != wanted
+    ]
+
+
+def _of_folder(project: Opened) -> Manifest | None:
+    """What the folder would be as a release; None if it can't be one."""
+    from penstock.project.release_content import content_of
+
+    try:
+        return content_of(project, {}).manifest
+    except PenstockError:
+        return None
