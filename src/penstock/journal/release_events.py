@@ -62,9 +62,29 @@ class ReleaseApproved(ReleaseEvent, frozen=True, omit_defaults=True, kw_only=Tru
     kind: ClassVar[str] = "release.approved"
 
 
+class WorkersDiffer(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """The folder that workers of a host were started in is not the release of their environment.
+
+    `parts` are some of what differs. In a guarded environment they do not work.
+    """
+
+    kind: ClassVar[str] = "worker.other_release"
+    by: ClassVar[str] = "a supervisor"
+
+    environment: str
+    release: str = ""
+    parts: tuple[str, ...] = ()
+    is_refused: bool = False
+
+    def sentence(self) -> str:
+        end = "; refused" if self.is_refused else ""
+        return f"not release {self.release[:SHOWN] or 'any'}: {', '.join(self.parts)}{end}"
+
+
 EVENTS: tuple[type[Event], ...] = (
     ReleaseCreated,
     ReleasePromoted,
     ReleaseRolledBack,
     ReleaseApproved,
+    WorkersDiffer,
 )

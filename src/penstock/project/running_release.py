@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError, Refused
+from penstock.journal.release_events import WorkersDiffer
+from penstock.project.host import host_name
 from penstock.releases.manifest import SHOWN, Manifest
 
 if TYPE_CHECKING:
@@ -48,20 +52,19 @@ class OtherWorker:
 
 def runs_of(project: Opened) -> str:
     """What a worker of this folder runs, for its announcement; nothing where there are no releases."""
-    store = project.connection.releases
-    if project.settings.environment is None and store.running() is None:
+    if project.settings.environment is None and project.connection.releases.running() is None:
         return ""
     manifest = _of_folder(project)
     return NO_RELEASE if manifest is None else manifest.runs(project.settings.environment_name)
 
 
-def other_release(project: Opened) -> OtherRelease | None:
+def other_release(project: Opened, store: Store) -> OtherRelease | None:
     """How this folder differs from what the environment runs; None if it is that, or nothing is asked."""
-    settings, store = project.settings, project.connection.releases
-    name, running = settings.environment_name, store.running()
+    settings, running = project.settings, store.releases.running()
+    name = settings.environment_name
     if running is None:
         return OtherRelease(name, None, ()) if settings.release.is_required else None
-    row = store.get(running)
+    row = store.releases.get(running)
     folder = _of_folder(project)
     wanted = {} if row is None else row.manifest.parts(name)
     found = {} if folder is None else folder.parts(name)
@@ -71,26 +74,38 @@ def other_release(project: Opened) -> OtherRelease | None:
     return OtherRelease(name, running, tuple(parts))
 
 
-def refuse_other_release(project: Opened) -> OtherRelease | None:
-    """Refuse to work with something else where the release is required; elsewhere say how it differs."""
-    other = other_release(project)
-    if other is not None and project.settings.is_guarded:
-        raise Refused(
-            other.words,
-            "penstock release checkout brings the folder to the release; penstock release diff shows the "
-            "difference"
-            if other.release
-            else "penstock release promote brings one here",
-            code="other_release",
-        )
-    return other
+def note_other_release(project: Opened, store: Store, tell: Callable[[str], None]) -> None:
+    """Say on the output and in the journal what workers run; refuse it where the release is required."""
+    other = other_release(project, store)
+    if other is None:
+        return
+    is_refused = project.settings.is_guarded
+    event = WorkersDiffer(
+        environment=other.environment,
+        release=other.release or "",
+        parts=other.parts[:MOST_NAMED],
+        is_refused=is_refused,
+    )
+    store.releases.note_other(event, f"{host_name()} (pid {os.getpid()})")
+    if is_refused:
+        raise refusal(other)
+    tell(other.words)
+
+
+def refusal(other: OtherRelease) -> Refused:
+    if other.release is None:
+        return Refused(other.words, "promote one: penstock release promote", code="other_release")
+    return Refused(
+        other.words,
+        "penstock release diff shows it; penstock release checkout brings the folder to the release",
+        code="other_release",
+    )
 
 
 def other_workers(store: Store, environment: str) -> list[OtherWorker]:
     """The live workers that have announced something else than the environment's release."""
-    releases = store.releases
-    running = releases.running()
-    row = releases.get(running) if running else None
+    running = store.releases.running()
+    row = store.releases.get(running) if running else None
     if row is None:
         return []
     wanted = row.manifest.runs(environment)

@@ -22,6 +22,7 @@ from penstock.journal.release_events import (
     ReleaseEvent,
     ReleasePromoted,
     ReleaseRolledBack,
+    WorkersDiffer,
 )
 from penstock.releases.manifest import (
     SHOWN,
@@ -154,6 +155,13 @@ class Releases(Noun):
                 return False
             self._tell(ReleaseApproved(release=release, reason=reason), now, actor)
             return True
+
+    def note_other(self, event: WorkersDiffer, actor: str) -> None:
+        """Say in the journal that workers run something else than the release."""
+        with self._db.writing() as now:
+            ledger = Ledger(self._db, now)
+            ledger.journal(event, actor=actor)
+            ledger.write()
 
     def site_schemas(self) -> dict[str, bytes]:
         """The records of `site_schemas`, each with its source, by key."""
@@ -300,8 +308,8 @@ def _event(move: ReleaseMove, before: str | None, approvals: Sequence[ApprovalRo
 
 
 def _act(row: Sequence[Any]) -> ReleaseActRow:
-    *about, approvals = row
-    return ReleaseActRow(*about, approvals=msgspec.json.decode(approvals, type=list[ApprovalRow]))
+    approvals = msgspec.json.decode(row[8], type=list[ApprovalRow])
+    return msgspec.structs.replace(ReleaseActRow(*row), approvals=approvals)
 
 
 def _stored(content: bytes) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from penstock.app.views.view import Hidden, Time, View
+from penstock.app.views.view import Time, View
 from penstock.releases.manifest import SHOWN
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ class OtherWorkerView(View, frozen=True, kw_only=True):
 
     worker: str
     host: str
-    pid: int
-    release: Hidden[str | None] = None
+    pid: int | None
 
 
 def act_view(row: ReleaseActRow, environment: str, running: str | None) -> ReleaseActView:

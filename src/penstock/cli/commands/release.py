@@ -27,7 +27,7 @@ Make a release of this folder as it is now, and let the environment run it. The 
 release: making it again changes nothing."""
 PROMOTE = """\
 Let an environment run the release that another one runs: exactly what was tested there. Refused if workers
-there run something else, or if `promotion:` in penstock.yaml asks for more. Done twice, it changes nothing."""
+there run something else, or if `promotion:` asks for more. Done twice, it changes nothing."""
 ROLLBACK = """\
 Let the environment run the release before again, or RELEASE, which it has run before."""
 APPROVE = """\

@@ -31,6 +31,7 @@ from penstock.engine.worker.calls import InOneThread
 from penstock.errors import StoreUnreachable
 from penstock.gates.capacity import DrainScope
 from penstock.project import Project
+from penstock.project.running_release import note_other_release
 from penstock.snapshots import open_snapshots
 from penstock.store.store import Store
 from penstock.store.workers import last_beat
@@ -135,6 +136,7 @@ class Supervisor:
         store = project.open_store()
         try:
             store.quick_check()
+            note_other_release(project, store, self.tell)
             store.reserve.hold()
             if not store.is_shared:
                 self._bury_former(store)

@@ -14,6 +14,7 @@ from penstock.counting import count
 from penstock.engine.leader.activity import Activity
 from penstock.engine.supervisor.code_reload import CodeReload
 from penstock.engine.supervisor.leader_task import LeaderTask
+from penstock.engine.supervisor.release_watch import ReleaseWatch
 from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.engine.supervisor.store_trouble import StoreTrouble
 from penstock.engine.supervisor.watch import Watch
@@ -72,6 +73,7 @@ class SupervisorLoop:
         self._leader = LeaderTask(
             project, shutdown, trouble, has_scheduler=has_scheduler, activity=activity, tell=tell
         )
+        self._release = ReleaseWatch(project, store, calls, self._end, tell)
         self._code = CodeReload(project, shutdown, self._make_way, tell, reloads=reloads)
         self._glance_s = SHARED_GLANCE_S if store.is_shared else GLANCE_S
         self._due: dict[str, float] = {}
@@ -104,6 +106,8 @@ class SupervisorLoop:
             await self._calls(self._store.close)
         if self._workers.failure is not None:
             raise self._workers.failure
+        if self._release.refusal is not None:
+            raise self._release.refusal
 
     def _is_over(self) -> bool:
         if self._workers.failure is not None:
@@ -164,6 +168,7 @@ class SupervisorLoop:
     async def _look_at_code(self) -> None:
         if not self._shutdown.is_leaving and self._is_due("code", LOOK_S):
             await self._code.look()
+            await self._release.look()
 
     async def _ask_if_done(self) -> None:
         if self._shutdown.is_leaving or not self._is_due("until", self._glance_s):
@@ -172,8 +177,11 @@ class SupervisorLoop:
         if is_settled and await self._calls(self._until):
             # A file that was taken away is idle, too.
             await self._calls(self._store.refuse_if_replaced)
-            self._shutdown.finish()
-            self.drain()
+            self._end()
+
+    def _end(self) -> None:
+        self._shutdown.finish()
+        self.drain()
 
     def _make_way(self) -> None:
         self._shutdown.make_way()
