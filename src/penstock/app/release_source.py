@@ -55,14 +55,14 @@ def _refuse_untested(other: Nouns, row: ReleaseRow, wanted: str | None) -> None:
     name = other.settings.environment_name
     if wanted is not None and not row.id.startswith(wanted):
         raise Refused(
-            f"{name} runs release {row.id[:SHOWN]}, not {wanted[:SHOWN]}",
+            f"the release of {name} is {row.id[:SHOWN]}, not {wanted[:SHOWN]}",
             "only what runs there was tested there",
             code="not_tested",
         )
     others = other_workers(other.connection, name)
     if others:
         raise Refused(
-            f"a worker of {name} on {others[0].host} runs something else than release {row.id[:SHOWN]}",
+            f"a worker of {name} on {others[0].host} works with something else than {row.id[:SHOWN]}",
             "restart the workers there with the files of the release, and test it",
             code="not_tested",
         )

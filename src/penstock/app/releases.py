@@ -266,14 +266,12 @@ class Releases(Noun):
     ) -> ReleaseMoveView:
         release, act = move.release.id, None
         if dry_run:
-            act = _foretold(move, self._store.now()) if move.seen != release else None
+            act = _foretold(move) if move.seen != release else None
         else:
             act = self._store.releases.move(move)
         is_new = act is not None
         if act is None:
-            act = (
-                self._store.releases.acts_of(release, 1) or [_foretold(move, self._store.now())]
-            )[0]
+            act = (self._store.releases.acts_of(release, 1) or [_foretold(move)])[0]
         running = move.seen if dry_run else release
         return move_view(act, self._name, running, is_new=is_new, notes=notes or [])
 
@@ -346,7 +344,7 @@ def _checked(release: str) -> str:
     return text
 
 
-def _foretold(move: ReleaseMove, now: float) -> ReleaseActRow:
-    """The act that a dry run would do."""
-    about = (move.from_environment, now, move.actor, move.reason)
+def _foretold(move: ReleaseMove) -> ReleaseActRow:
+    """The act that a dry run would do; without a time, so that a second one is equal."""
+    about = (move.from_environment, 0.0, move.actor, move.reason)
     return ReleaseActRow(0, move.verb, move.release.id, move.seen, *about, [])
