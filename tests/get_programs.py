@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from tests import debian
-from tests.programs import PROGRAMS, Program, find
+from tests.programs import LIBRARIES, PROGRAMS, Library, Program, find, found_tree
 
 PATIENCE_S = 120
 
@@ -21,7 +21,10 @@ def main() -> int:
         wanted = [program for program in PROGRAMS.values() if program.packages == package]
         if not all(find(program.name) for program in wanted):
             get(wanted)
-    return 0 if all(map(find, PROGRAMS)) else 1
+    for library in LIBRARIES.values():
+        if not found_tree(library.package):
+            get_library(library)
+    return 0 if all(map(find, PROGRAMS)) and all(map(found_tree, LIBRARIES)) else 1
 
 
 def get(programs: list[Program]) -> None:
@@ -37,6 +40,17 @@ def get(programs: list[Program]) -> None:
         if not (programs[0].may_be_installed and install(programs[0])):
             said = f"No {title}: {debian.reason(error)}\n{programs[0].how_to_get_it}"
             print(said, file=sys.stderr)
+
+
+def get_library(library: Library) -> None:
+    """Unpack what a program of the system loads."""
+    into = library.fetched.parent
+    print(f"Fetching {library.title} into {into} …", flush=True)
+    try:
+        debian.fetch((library.package,), (), into)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = f"No {library.title}: {debian.reason(error)}\n{library.how_to_get_it}"
+        print(said, file=sys.stderr)
 
 
 def prove(program: Program) -> None:

@@ -56,6 +56,7 @@ PROGRAMS = {
         # Its programs look for each other and for their modules in /usr/lib/dovecot, so only root has it.
         Program("Dovecot", "usr/sbin/dovecot", ("dovecot-imapd",), may_be_installed=True),
         Program("promtool", "usr/bin/promtool", ("prometheus",)),
+        Program("Node.js", "usr/bin/node", ("nodejs",)),
         Program(
             "Chromium",
             "usr/lib/chromium/chromium",
@@ -84,3 +85,54 @@ def needed(name: str) -> Path:
     from tests.postgres.fixtures import missing  # which needs pytest; the bench has none
 
     missing(PROGRAMS[name].title, PROGRAMS[name].how_to_get_it)
+
+
+@dataclass(frozen=True)
+class Library:
+    """Files that a program of the system loads: the package of Debian's, and a file to know them by."""
+
+    title: str
+    package: str
+    path: str
+
+    @property
+    def variable(self) -> str:
+        """Whoever sets it means the tree of files below it, as a package has it."""
+        return f"PENSTOCK_TEST_{self.package.upper().replace('-', '_')}"
+
+    @property
+    def fetched(self) -> Path:
+        return Path(sys.prefix) / self.package / "root"
+
+    @property
+    def how_to_get_it(self) -> str:
+        return (
+            f"install it (Debian: apt-get install {self.package}), or name the folder it is unpacked in, in "
+            f"{self.variable}, or run `make setup` where apt can reach its archive"
+        )
+
+
+LIBRARIES = {
+    library.package: library
+    for library in (
+        Library("pg_cron", "postgresql-15-cron", "usr/lib/postgresql/15/lib/pg_cron.so"),
+        Library("libfaketime", "libfaketime", "usr/lib/*/faketime/libfaketime.so.1"),
+    )
+}
+
+
+def found_tree(package: str) -> Path | None:
+    """The folder that this package's files lie below: the system's, or what was fetched."""
+    library = LIBRARIES[package]
+    chosen = os.environ.get(library.variable)
+    trees = [Path(chosen)] if chosen else [Path("/"), library.fetched]
+    return next((tree for tree in trees if any(tree.glob(library.path))), None)
+
+
+def unpacked(package: str) -> Path:
+    """The same, for a test that can't do without it."""
+    if found := found_tree(package):
+        return found
+    from tests.postgres.fixtures import missing
+
+    missing(LIBRARIES[package].title, LIBRARIES[package].how_to_get_it)
