@@ -12,6 +12,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from psycopg import sql
 
 from tests.postgres.installations import Installation, within_reach
 from tests.postgres.ports import free_port
-from tests.postgres.workspace import Workspace, launch, run, until
+from tests.postgres.workspace import NOTHING, Workspace, launch, run, until
 
 SUPERUSER = "postgres"
 ROLE = "penstock"
@@ -67,14 +68,22 @@ class Server:
     port: int
     # Lines of postgresql.conf that come after SETTINGS, and so win.
     settings: str = ""
+    # Beside what every server has.
+    environment: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
-    def start(cls, installation: Installation, workspace: Workspace, settings: str = "") -> Server:
+    def start(
+        cls,
+        installation: Installation,
+        workspace: Workspace,
+        settings: str = "",
+        environment: Mapping[str, str] = NOTHING,
+    ) -> Server:
         """Make a cluster in a new folder of the workspace, and start it."""
         folder = workspace.folder(str(installation))
         reached = within_reach(installation, workspace)
-        server = cls(reached, workspace, folder, free_port(), settings)
+        server = cls(reached, workspace, folder, free_port(), settings, environment)
         server._make_cluster()
         server._start_on_a_free_port()
         server._make_roles()
@@ -217,7 +226,8 @@ class Server:
     def _launch(self) -> None:
         program: list[object] = [self.installation.bin / "postgres", "-D", self._data]
         written = self.log.stat().st_size if self.log.exists() else 0
-        process = launch([*program, "-p", self.port, "-k", self.folder], self.folder, self.log)
+        command = [*program, "-p", self.port, "-k", self.folder]
+        process = launch(command, self.folder, self.log, self.environment)
         self._process = process
         until("Postgres takes connections", lambda: self._is_ready() or process.poll() is not None)
         if process.poll() is not None:

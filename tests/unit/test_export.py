@@ -222,7 +222,7 @@ def test_program_gets_the_files_and_what_they_lack_without_a_database(folder: Pa
             assert refused.value.code == code
 
     assert (found.target, found.is_whole, len(found.left_out)) == ("crontab", False, 1)
-    assert found.as_json().keys() == {"target", "files", "left_out", "otherwise"}
+    assert found.as_json().keys() == {"target", "files", "left_out", "otherwise", "notes"}
     assert whole.is_whole
     assert sorted(name.rpartition(".")[2] for name in whole.files) == ["service", "timer"]
     assert not (folder / "penstock.db").exists()

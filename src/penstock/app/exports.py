@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from penstock.app.noun import Noun
 from penstock.app.views.exports import ExportView, Target
 from penstock.errors import ConfigError, UsageError, nearest
 from penstock.exporters.starts import Inexpressible, Place, starts_of
 from penstock.settings import Settings, SourceSettings, normalise_source, parse_timezone
+from penstock.settings.units import parse_duration
 from penstock.settings.variables import variables_by_path
 from penstock.version import __version__
 
 if TYPE_CHECKING:
     from penstock.exporters.github_actions import Workplace
+    from penstock.exporters.pg_cron import Upkeep
     from penstock.exporters.starts import Export
 
+# Of an identifier in Postgres.
+LONGEST_NAME = 63
 HASH = "--hash="
 USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 # This very Penstock, wherever it is installed.
@@ -28,9 +34,9 @@ COMMAND = (sys.executable, "-P", "-m", "penstock")
 
 
 class Exports(Noun):
-    """The schedules of a project as files for GitHub Actions, cron or systemd: each start is a run.
+    """The schedules of a project as files for GitHub Actions, cron, systemd, pg_cron or Supabase.
 
-    Also dashboards for Grafana, and rules for Prometheus, on the metrics of a project.
+    Also dashboards for Grafana and Metabase, rules for Prometheus, and what a project is deployed with.
 
     No secret is written: variables of penstock.yaml are in the files by name only. Each verb for
     schedules takes the sources that are meant, all without any.
@@ -87,25 +93,128 @@ class Exports(Noun):
 
         from penstock.exporters.systemd import systemd
 
-        year = datetime.fromtimestamp(self._project.clock.now(), UTC).year
-
         def made(chosen: list[SourceSettings]) -> Export:
             place = self._hosted_place(user or getpass.getuser(), env_file)
-            return systemd(starts_of(chosen), place, year)
+            return systemd(starts_of(chosen), place, self._year())
 
         return self._exported("systemd", sources, made)
 
-    def grafana(self) -> ExportView:
-        """Dashboards for Grafana: an overview, one of a source, and one of the engine."""
+    def pg_cron(
+        self,
+        *,
+        retries: str = "17 * * * *",
+        attempts: int = 3,
+        watchdog: str = "*/5 * * * *",
+        patience: str = "5m",
+        schema: str = "",
+        database: str = "",
+    ) -> ExportView:
+        """SQL that has pg_cron enqueue, retry and watch inside the database of the project.
+
+        `retries` and `watchdog` are cron expressions by UTC, or `off`. What failed is retried until it was
+        tried `attempts` times; the watchdog fails when what was asked for has waited for `patience`. `schema`
+        has the views (found by itself), `database` the project, where pg_cron is in another one.
+        """
+        from penstock.exporters.pg_cron import pg_cron
+
+        settings = self._project.settings
+        upkeep = _upkeep(retries, attempts, watchdog, patience)
+        for name in filter(None, (schema, database)):
+            _refuse_name(name)
+
+        def made(chosen: list[SourceSettings]) -> Export:
+            starts, year = starts_of(chosen), self._year()
+            return pg_cron(starts, settings.project, upkeep, year, schema, database)
+
+        found = self._exported("pg-cron", (), made)
+        notes = [*_notes_on_timers(settings)]
+        if not settings.is_on_postgres:
+            notes.append("this project is on SQLite now: pg_cron needs store: postgresql://…")
+        return msgspec.structs.replace(found, notes=notes)
+
+    def supabase(
+        self,
+        *,
+        retries: str = "*/10 * * * *",
+        attempts: int = 20,
+        watchdog: str = "*/15 * * * *",
+        patience: str = "10m",
+        edge_function: bool = False,
+    ) -> ExportView:
+        """SQL that has Supabase's pg_cron call the trigger of the project over HTTP, by pg_net.
+
+        Address and token are in Supabase's vault. `retries` is when what was not accepted is sent again, at
+        most `attempts` times. With `edge_function`, calls go by an Edge Function, which is another file.
+        """
+        from penstock.exporters.supabase import supabase
+
+        settings = self._project.settings
+        upkeep = _upkeep(retries, attempts, watchdog, patience)
+
+        def made(chosen: list[SourceSettings]) -> Export:
+            starts, year = starts_of(chosen), self._year()
+            return supabase(starts, settings.project, upkeep, year, by_edge_function=edge_function)
+
+        found = self._exported("supabase", (), made)
+        return msgspec.structs.replace(found, notes=[*_notes_on_timers(settings)])
+
+    def deploy(self, *, user: str = "", env_file: str | Path | None = None) -> ExportView:
+        """A Dockerfile, a compose file (Postgres, two workers, web), and systemd units of `up` and `web`.
+
+        The units are for this host and run as `user` (the account of this program); `env_file` sets the
+        variables that penstock.yaml uses (penstock.env beside it).
+        """
+        import getpass
+
+        from penstock.exporters.deploy import Image, deploy
+
+        settings = self._project.settings
+        _refuse_secret_schedules(settings)
+        place = self._hosted_place(user or getpass.getuser(), env_file)
+        file = settings.root / "requirements.txt"
+        named = ["--requirement", file.name] if file.is_file() else []
+        # The compose file has Postgres, whatever the project has now.
+        extras = ",".join(sorted({*_extras(settings).strip("[]").split(","), "postgres"} - {""}))
+        image = Image(
+            _install(file, named, f"penstock[{extras}]=={__version__}"),
+            f"{sys.version_info.major}.{sys.version_info.minor}",
+            file.name if named else "",
+            _variables_but_of_store(settings) if not settings.environment else place.secrets,
+        )
+        try:
+            files = deploy(place, image)
+        except Inexpressible as error:
+            raise UsageError(f"systemd {error}", code="not_expressible") from None
+        found = _files("deploy", files)
+        if settings.environment:
+            note = "compose.yaml brings a Postgres: store: postgresql://penstock@postgres/penstock uses it"
+            return msgspec.structs.replace(found, notes=[note])
+        return found
+
+    def grafana(self, datasource: str = "prometheus") -> ExportView:
+        """Dashboards for Grafana, on the metrics, or with `postgres` on the views of the SQL interface."""
+        if datasource == "postgres":
+            from penstock.exporters.grafana_sql import grafana_sql
+
+            return _files("grafana", grafana_sql())
         from penstock.exporters.grafana import grafana
 
         return _files("grafana", grafana())
+
+    def metabase(self) -> ExportView:
+        """Questions for Metabase on the views of the SQL interface, as SQL, and how they make a dashboard."""
+        from penstock.exporters.metabase import metabase
+
+        return _files("metabase", metabase())
 
     def prometheus(self) -> ExportView:
         """Alert and recording rules for Prometheus, and an example of what scrapes the project."""
         from penstock.exporters.prometheus import prometheus
 
         return _files("prometheus", prometheus(self._project.settings.project))
+
+    def _year(self) -> int:
+        return datetime.fromtimestamp(self._project.clock.now(), UTC).year
 
     def _exported(
         self,
@@ -125,6 +234,7 @@ class Exports(Noun):
             files=dict(export.files),
             left_out=list(export.left_out),
             otherwise=list(export.otherwise),
+            notes=[],
             has_schedules=any(source.schedules for source in chosen),
         )
 
@@ -157,7 +267,56 @@ class Exports(Noun):
 
 def _files(target: Target, files: dict[str, str]) -> ExportView:
     """What is the same whatever the schedules are."""
-    return ExportView(target=target, files=files, left_out=[], otherwise=[], has_schedules=True)
+    return ExportView(
+        target=target, files=files, left_out=[], otherwise=[], notes=[], has_schedules=True
+    )
+
+
+def _upkeep(retries: str, attempts: int, watchdog: str, patience: str) -> Upkeep:
+    from penstock.exporters.pg_cron import Upkeep
+
+    if attempts < 1:
+        raise UsageError(f"{attempts} attempts are none", "1 or more; --retries off for no retries")
+    return Upkeep(
+        retries=_cron_of("retries", retries),
+        attempts=attempts,
+        watchdog=_cron_of("watchdog", watchdog),
+        patience_s=parse_duration(patience),
+    )
+
+
+def _cron_of(option: str, text: str) -> str:
+    """As pg_cron reads it; nothing where it is off."""
+    from penstock.exporters.fields import cron_text, fields_of
+
+    if text == "off":
+        return ""
+    try:
+        cron_text(fields_of(text))
+        return text
+    except (ValueError, Inexpressible) as error:
+        raise UsageError(
+            f"--{option} {text!r:.60} is not a schedule of pg_cron ({error})",
+            "five fields, such as '17 * * * *', or off",
+        ) from None
+
+
+def _refuse_name(name: str) -> None:
+    if not name.isprintable() or len(name.encode()) > LONGEST_NAME:
+        raise UsageError(f"{name!r:.70} can't be the name of a schema or database")
+
+
+def _variables_but_of_store(settings: Settings) -> tuple[str, ...]:
+    from penstock.exporters.starts import AMBIENT
+
+    used = variables_by_path(settings.file, settings.environment).items()
+    names = {name for path, found in used if path[0] != "store" for name in found}
+    return tuple(sorted(names - AMBIENT))
+
+
+def _notes_on_timers(settings: Settings) -> Iterator[str]:
+    if settings.timers != "external" and any(each.schedules for each in settings.sources.values()):
+        yield "penstock up starts these schedules, too; say `timers: external` in penstock.yaml"
 
 
 def _chosen(settings: Settings, names: Sequence[str]) -> list[SourceSettings]:

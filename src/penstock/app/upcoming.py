@@ -70,6 +70,8 @@ def _ticks(
             at=at, source=key, schedule=settings.name, kind=kind, is_denied=is_denied
         )
 
+    if settings.is_external:
+        return
     is_standing = row is not None and row.definition == definition_of(settings)
     due = row.next_due_at if row is not None and is_standing else rule.next_due(now)
     while due is not None and due < now:

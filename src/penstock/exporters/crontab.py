@@ -49,8 +49,8 @@ def _head(place: Place, timezone: str) -> list[str]:
     head = [
         f"# The schedules of {_comment(place.project)}, made by `penstock export crontab`.",
         f"# The times are those of a host whose clock is in {timezone}.",
-        "# What cron misses while the host is off it does not make up for. Do not let `penstock up` work",
-        "# on this project as well: both would start its sources.",
+        "# What cron misses while the host is off it does not make up for. `penstock up` starts these",
+        "# schedules, too, unless penstock.yaml says `timers: external`.",
     ]
     if place.secrets:
         head.append(

@@ -177,8 +177,8 @@ def _workflow(
 def _head(at: Workplace, export: Export) -> list[str]:
     head = [
         "# Made by `penstock export github-actions`. GitHub may start a schedule late, or leave one out, and",
-        "# starts none of those later. Do not let `penstock up` work on this project as well: both would",
-        "# start its sources.",
+        "# starts none of those later. `penstock up` starts these schedules, too, unless penstock.yaml says",
+        "# `timers: external`.",
     ]
     if at.kept:
         head += [

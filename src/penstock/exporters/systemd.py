@@ -25,8 +25,8 @@ MOST_EXTRA, YEARS = 120, 10
 TMP = ("/tmp/", "/var/tmp/")  # noqa: S108
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
 SERVICE = """\
-# Made by `penstock export systemd`. Do not let `penstock up` work on this project as well: both would
-# start its sources.
+# Made by `penstock export systemd`. `penstock up` starts these schedules, too, unless penstock.yaml says
+# `timers: external`.
 [Unit]
 Description={title}
 Wants=network-online.target
@@ -150,13 +150,13 @@ def _service(start: Start, place: Place) -> str:
     if place.secrets:
         names = " ".join(place.secrets)
         environment = f"# Must set, readable for its owner only: {names}\n"
-        environment += f"EnvironmentFile={_value(place.env_file)}\n"
+        environment += f"EnvironmentFile={value(place.env_file)}\n"
     return SERVICE.format(
         title=_title(start),
         user=place.user,
         environment=environment,
-        command=" ".join(_word(each).replace("$", "$$") for each in words),
-        folders=" ".join(_word(each) for each in places),
+        command=" ".join(word(each).replace("$", "$$") for each in words),
+        folders=" ".join(word(each) for each in places),
         # Its own /tmp would hide a project that stands there.
         private_tmp="no" if any(each.startswith(TMP) for each in places) else "yes",
     )
@@ -167,16 +167,16 @@ def _delay(start: Start) -> str:
     return f"RandomizedDelaySec={jitter_s:g}s\n" if jitter_s else ""
 
 
-def _word(text: str) -> str:
+def word(text: str) -> str:
     """One word of a list of them, whatever is in it."""
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_value(quoted)}"'
+    return f'"{value(quoted)}"'
 
 
 def _title(start: Start) -> str:
     # A backslash at its end would join it to the line after it.
-    return _value(f"Penstock: {start.title}".replace("\\", "?"))
+    return value(f"Penstock: {start.title}".replace("\\", "?"))
 
 
-def _value(text: str) -> str:
+def value(text: str) -> str:
     return text.replace("%", "%%")

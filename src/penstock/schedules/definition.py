@@ -25,6 +25,7 @@ _NAMES = {
     "signals": "signal",
     "catch_up_per_min": "catch_up",
     "kind": "policy",
+    "is_external": "timers",
 }
 
 
@@ -62,6 +63,8 @@ def policy_words(
         said.append("waits for the run before it")
     if settings.overlap == "replace":
         said.append("replaces a run that has not ended")
+    if settings.is_external:
+        said.append("started by another scheduler")
     return ", ".join(said)
 
 

@@ -22,6 +22,7 @@ from penstock.settings.project import TOP_KEYS, ProjectKeys
 from penstock.settings.release import LOCAL
 from penstock.settings.release import NAME as ENVIRONMENT_NAME
 from penstock.settings.retention import RETENTION_KEYS
+from penstock.settings.schedule_values import SCHEDULE_DUE
 from penstock.settings.secrets import SECRET_NAME
 from penstock.settings.section import Section
 from penstock.settings.snapshot_address import parse_snapshots
@@ -255,6 +256,8 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         refuse_circles(sources, read)
     collections = load_collections(keys.collections, root)
     schemas = {name: each.schema for name, each in collections.items()}
+    if keys.timers == "external":
+        read = {key: _started_elsewhere(each) for key, each in read.items()}
     refuse_unknown_sources(at.get("alerts"), "alerts", sources)
     return Settings(
         root=root,
@@ -274,6 +277,7 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         alert_rules=keys.alert_rules,
         release=keys.release,
         promotion=keys.promotion,
+        timers=keys.timers,
         trigger=keys.trigger,
         tracing=keys.tracing,
         log=keys.log,
@@ -283,6 +287,16 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         if schemas
         else read,
     )
+
+
+def _started_elsewhere(source: SourceSettings) -> SourceSettings:
+    """What another scheduler can't express stays with this one."""
+    due = (f"{SCHEDULE_DUE} of {source.key}",)
+    schedules = tuple(
+        replace(each, is_external=True, signals=due) if each.is_by_time_alone else each
+        for each in source.schedules
+    )
+    return replace(source, schedules=schedules)
 
 
 def _snapshots(text: str, at: Section, root: Path) -> Path | str:

@@ -1,6 +1,6 @@
 """The keys at the top of penstock.yaml."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -167,6 +167,14 @@ class ProjectKeys(Keys, frozen=True):
         ),
         Usual("nothing"),
     ] = msgspec.field(default_factory=dict)
+    timers: Annotated[
+        Literal["penstock", "external"],
+        about(
+            "who starts schedules by time (`every`, `cron`, `cadence`): `external` is another scheduler, for "
+            "which `penstock export` has written them; see "
+            "[another scheduler](run-on-a-schedule.md#let-another-scheduler-start-them)"
+        ),
+    ] = "penstock"
     trigger: Annotated[
         TriggerSettings,
         about(

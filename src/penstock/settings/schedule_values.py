@@ -8,6 +8,8 @@ from typing import Literal
 from penstock.settings.opening_hours import WeeklyWindow
 
 SCHEDULED_KINDS = ("full", "incremental", "probe")
+# Raised by another scheduler, about a source; its data names the schedule that is due.
+SCHEDULE_DUE = "schedule.due"
 ScheduleKind = Literal["manual", "every", "cron", "cadence", "session", "watch", "signal", "after"]
 
 
@@ -75,3 +77,11 @@ class ScheduleSettings:
     catch_up_per_min: float = 10.0
     # A tick that comes while the run before it has not ended.
     overlap: Literal["skip", "queue", "replace"] = "skip"
+    # Another scheduler starts it, for which it was exported; or the signal that it raises instead.
+    is_external: bool = False
+
+    @property
+    def is_by_time_alone(self) -> bool:
+        """Whether a scheduler that knows nothing but the time could start it."""
+        is_by_time = self.kind in ("every", "cron", "cadence") and self.cadence != "auto"
+        return is_by_time and not (self.windows or self.blackouts or self.during)

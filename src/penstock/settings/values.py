@@ -162,6 +162,7 @@ class Settings:
     alert_rules: RuleChanges = field(default_factory=dict)
     release: ReleaseSettings = field(default_factory=ReleaseSettings)
     promotion: dict[str, PromotionSettings] = field(default_factory=dict)
+    timers: str = "penstock"
     trigger: TriggerSettings = field(default_factory=TriggerSettings)
     tracing: TracingSettings = field(default_factory=TracingSettings)
     log: LogSettings = field(default_factory=LogSettings)

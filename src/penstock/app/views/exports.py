@@ -6,21 +6,32 @@ from typing import Literal
 
 from penstock.app.views.view import Hidden, View
 
-Target = Literal["github-actions", "crontab", "systemd", "grafana", "prometheus"]
+Target = Literal[
+    "github-actions",
+    "crontab",
+    "systemd",
+    "pg-cron",
+    "supabase",
+    "grafana",
+    "metabase",
+    "prometheus",
+    "deploy",
+]
 
 
 class ExportView(View, frozen=True, kw_only=True):
     """The schedules of a project as another scheduler reads them, or dashboards and rules on its metrics.
 
     `files` are the texts by their names. `left_out` are schedules that the target can't express, `otherwise`
-    those that it starts in another way than Penstock would, a line each. Not in the JSON:
-    whether the chosen sources have any schedule, where that matters.
+    those that it starts in another way than Penstock would, a line each. `notes` are what else to do. Not in
+    the JSON: whether the chosen sources have any schedule, where that matters.
     """
 
     target: Target
     files: dict[str, str]
     left_out: list[str]
     otherwise: list[str]
+    notes: list[str]
     has_schedules: Hidden[bool]
 
     @property

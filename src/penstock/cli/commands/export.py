@@ -1,4 +1,4 @@
-"""`penstock export`: schedules for another scheduler, dashboards for Grafana, rules for Prometheus."""
+"""`penstock export`: schedules for another scheduler, dashboards, rules for Prometheus."""
 
 from __future__ import annotations
 
@@ -19,16 +19,24 @@ if TYPE_CHECKING:
     from penstock.app.views.exports import ExportView
 
 DESCRIPTION = """\
-Write the schedules of penstock.yaml for GitHub Actions, cron or systemd: each start is a `penstock run`. What
-the target can't express (sessions, files, signals, hours, ...) is left out and named in a comment and on
-stderr, and the exit code is 3. Secrets are written by name only.
+Write the schedules of penstock.yaml for GitHub Actions, cron or systemd (each start is a `penstock run`), or
+as SQL for pg_cron or Supabase. What the target can't express (sessions, files, signals, hours, ...) is left
+out and named in a comment and on stderr, and the exit code is 3. Secrets are written by name only.
 
-For metrics (docs/metrics.md): dashboards for Grafana, alert and recording rules for Prometheus."""
+With `timers: external` in penstock.yaml, `penstock up` leaves these schedules to the other scheduler.
+
+For metrics (docs/metrics.md): dashboards for Grafana, alert and recording rules for Prometheus. For the SQL
+views (docs/sql.md): a dashboard for Grafana, questions for Metabase. To deploy (docs/deploying.md): Docker
+and systemd."""
 EXAMPLES = """\
   penstock export github-actions --output .github/workflows/penstock.yml
   penstock export crontab | crontab -
   penstock export systemd --dir /etc/systemd/system
-  penstock export prometheus --dir /etc/prometheus"""
+  penstock export pg-cron | psql -v ON_ERROR_STOP=1 "$DATABASE_URL"
+  penstock export supabase --dir . --edge-function
+  penstock export grafana --datasource postgres --dir dashboards
+  penstock export prometheus --dir /etc/prometheus
+  penstock export deploy --dir ."""
 GITHUB = """\
 A workflow that runs the sources by schedule and by hand, one run at a time, with the least permissions
 and with every action pinned."""
@@ -39,9 +47,24 @@ SYSTEMD = """\
 A service and a timer for each schedule. A timer missed while the host was off
 fires once. Without --dir they are all printed."""
 
+DEPLOY = """\
+A Dockerfile and a compose file (Postgres, two workers, the dashboard), and systemd units of `penstock up` and
+`penstock web` for this host. penstock.compose.yaml lays the compose file's Postgres over penstock.yaml; with
+--env, your overlay says `store:`. See docs/deploying.md. Without --dir they are printed."""
+PG_CRON = """\
+SQL that has pg_cron start the schedules inside the database, retry what failed, and watch whether anybody
+works. Run it with psql as often as you like: each entry is one job, what left penstock.yaml is unscheduled.
+The jobs use the views of `penstock db sql install`; `penstock up` does what they ask for. See docs/sql.md."""
+SUPABASE = """\
+SQL that has Supabase's pg_cron raise signals at this project's trigger (`penstock web` or `penstock trigger
+serve`) by pg_net, with address and token from the vault. What was not accepted is sent again, and nothing
+starts twice. With --edge-function calls go by an Edge Function, which is written, too. See docs/sql.md."""
 GRAFANA = """\
-Three dashboards as JSON: overview, source and engine. Import them, or put them into a folder that Grafana
-provisions. Without --dir they are all printed."""
+Dashboards as JSON. On Prometheus three: overview, source and engine. On Postgres one, of the SQL views (see
+docs/sql.md). Import them, or have Grafana provision them from a folder. Without --dir they are printed."""
+METABASE = """\
+Questions on the SQL views (see docs/sql.md), each as a .sql file to paste, and README.md, which says how they
+make a dashboard. Without --dir they are printed."""
 PROMETHEUS = """\
 Alert and recording rules (penstock-rules.yml), and what scrapes this project (penstock-scrape.yml), to be
 put into prometheus.yml. Without --dir both are printed."""
@@ -78,13 +101,15 @@ def register(commands: Commands) -> None:
     units.set_defaults(run=_systemd)
     cron.add_argument("--user", default="", help="the user it runs as: a table for /etc/cron.d")
     units.add_argument("--user", default="", help="the user it runs as (you)")
-    for each in (cron, units):
+    deployed = _register_deploy(targets)
+    for each in (cron, units, deployed):
         each.add_argument(
             "--env-file",
             type=Path,
             metavar="FILE",
             help="sets the variables that penstock.yaml uses (penstock.env beside it)",
         )
+    _register_databases(targets)
     _register_metrics(targets)
     for each in (github, cron, units):
         each.add_argument(
@@ -92,15 +117,89 @@ def register(commands: Commands) -> None:
         )
 
 
+def _register_databases(targets: Commands) -> None:
+    cron = add_verb(
+        targets,
+        "pg-cron",
+        "SQL for pg_cron",
+        PG_CRON,
+        '  penstock export pg-cron | psql -v ON_ERROR_STOP=1 "$DATABASE_URL"',
+    )
+    cron.add_argument("--output", type=Path, metavar="FILE", help="write it there (stdout)")
+    _add_upkeep(cron, "17 * * * *", 3, "*/5 * * * *", "5m")
+    cron.add_argument(
+        "--schema", default="", metavar="NAME", help="the schema of the views (found by the script)"
+    )
+    cron.add_argument(
+        "--database",
+        default="",
+        metavar="NAME",
+        help="the database of this project, where pg_cron is in another, and the script is run there",
+    )
+    cron.set_defaults(run=_pg_cron)
+    supabase = add_verb(
+        targets,
+        "supabase",
+        "SQL for Supabase",
+        SUPABASE,
+        "  penstock export supabase --dir . --edge-function",
+    )
+    supabase.add_argument("--dir", type=Path, metavar="DIR", help="write it there (stdout)")
+    _add_upkeep(supabase, "*/10 * * * *", 20, "*/15 * * * *", "10m")
+    supabase.add_argument(
+        "--edge-function", action="store_true", help="call by an Edge Function, and write it"
+    )
+    supabase.set_defaults(run=_supabase)
+
+
+def _register_deploy(targets: Commands) -> argparse.ArgumentParser:
+    parser = add_verb(
+        targets, "deploy", "Docker, systemd services", DEPLOY, "  penstock export deploy --dir ."
+    )
+    parser.add_argument("--dir", type=Path, metavar="DIR", help="write them there (stdout)")
+    parser.add_argument("--user", default="", help="the user that the units run as (you)")
+    parser.set_defaults(run=_deploy)
+    return parser
+
+
+def _add_upkeep(
+    parser: argparse.ArgumentParser, retries: str, attempts: int, watchdog: str, patience: str
+) -> None:
+    shown = retries.replace("%", "%%")
+    parser.add_argument(
+        "--retries", default=retries, metavar="CRON", help=f"when, by UTC; or off ({shown})"
+    )
+    parser.add_argument(
+        "--attempts", type=int, default=attempts, metavar="N", help=f"at most ({attempts})"
+    )
+    parser.add_argument(
+        "--watchdog", default=watchdog, metavar="CRON", help=f"when, by UTC; or off ({watchdog})"
+    )
+    parser.add_argument(
+        "--patience",
+        default=patience,
+        metavar="TIME",
+        help=f"how long something may wait before the watchdog tells it ({patience})",
+    )
+
+
 def _register_metrics(targets: Commands) -> None:
     for name, summary, description, run in (
         ("grafana", "dashboards", GRAFANA, _grafana),
+        ("metabase", "questions in SQL", METABASE, _metabase),
         ("prometheus", "alert rules", PROMETHEUS, _prometheus),
     ):
         example = f"  penstock export {name} --dir monitoring"
         parser = add_verb(targets, name, summary, description, example)
         parser.add_argument("--dir", type=Path, metavar="DIR", help="write them there (stdout)")
         parser.set_defaults(run=run)
+        if name == "grafana":
+            parser.add_argument(
+                "--datasource",
+                choices=("prometheus", "postgres"),
+                default="prometheus",
+                help="what they query (prometheus)",
+            )
 
 
 def _github(args: argparse.Namespace) -> int:
@@ -123,9 +222,46 @@ def _systemd(args: argparse.Namespace) -> int:
     return _tell(args.out, found, folder=args.dir)
 
 
+def _pg_cron(args: argparse.Namespace) -> int:
+    with _exports(args) as exports:
+        found = exports.pg_cron(
+            retries=args.retries,
+            attempts=args.attempts,
+            watchdog=args.watchdog,
+            patience=args.patience,
+            schema=args.schema,
+            database=args.database,
+        )
+    return _tell(args.out, found, file=args.output)
+
+
+def _supabase(args: argparse.Namespace) -> int:
+    with _exports(args) as exports:
+        found = exports.supabase(
+            retries=args.retries,
+            attempts=args.attempts,
+            watchdog=args.watchdog,
+            patience=args.patience,
+            edge_function=args.edge_function,
+        )
+    return _tell(args.out, found, folder=args.dir)
+
+
+def _deploy(args: argparse.Namespace) -> int:
+    with _exports(args) as exports:
+        found = exports.deploy(user=args.user, env_file=args.env_file)
+    return _tell(args.out, found, folder=args.dir)
+
+
 def _grafana(args: argparse.Namespace) -> int:
     with _exports(args) as exports:
-        found = exports.grafana()
+        found = exports.grafana(args.datasource)
+    return _tell(args.out, found, folder=args.dir)
+
+
+def _metabase(args: argparse.Namespace) -> int:
+    with _exports(args) as exports:
+        found = exports.metabase()
     return _tell(args.out, found, folder=args.dir)
 
 
@@ -162,6 +298,8 @@ def _tell(
         out.note(f"left out: {each}")
     for each in found.otherwise:
         out.note(f"not the same: {each}")
+    for each in found.notes:
+        out.note(each)
     return exits.DONE if found.is_whole else exits.PARTIAL
 
 

@@ -60,7 +60,7 @@ class Scheduler:
                     definition_of(settings),
                     self._words(ids[key], key, settings),
                     settings.kind,
-                    self.rule(ids[key], key, settings).next_due(now),
+                    self._first_due(ids[key], key, settings, now),
                 )
                 for key, source in sources.items()
                 for settings in source.schedules
@@ -74,6 +74,13 @@ class Scheduler:
         if settings.near is not None:
             rule = near(rule, self._store.announcements.of(source_id))
         return Ticking(rule)
+
+    def _first_due(
+        self, source_id: int, key: str, settings: ScheduleSettings, now: float
+    ) -> float | None:
+        if settings.is_external:
+            return None
+        return self.rule(source_id, key, settings).next_due(now)
 
     def _words(self, source_id: int, key: str, settings: ScheduleSettings) -> str:
         cadence = self._cadence_of(source_id, settings)
@@ -116,7 +123,7 @@ class Scheduler:
         for source_id in sorted({each.source_id for each in heard}):
             for row in self._store.schedules.all(source_id):
                 known = self._known.get((row.source, row.name, row.definition))
-                if known is None or known[1].near is None:
+                if known is None or known[1].near is None or known[1].is_external:
                     continue
                 due_at = self.rule(source_id, row.source, known[1]).next_due(now)
                 if due_at is not None:

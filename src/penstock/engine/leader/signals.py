@@ -58,7 +58,8 @@ class Waiter:
     def means(self, signal: SignalRow) -> bool:
         if self.schedule.kind == "after" and _data(signal, "kind") not in COUNTING_KINDS:
             return False
-        if self.schedule.kind == "watch" and _data(signal, "schedule") != self.schedule.name:
+        is_named = self.schedule.kind == "watch" or self.schedule.is_external
+        if is_named and _data(signal, "schedule") != self.schedule.name:
             return False
         return any(want.means(signal.name, signal.source, self.source.key) for want in self.wants)
 
@@ -69,6 +70,8 @@ def _data(signal: SignalRow, name: str) -> object:
 
 def wants_of(schedule: ScheduleSettings) -> tuple[AwaitedSignal, ...]:
     """The signals that a schedule waits for."""
+    if schedule.is_external:
+        return tuple(wanted(text) for text in schedule.signals)
     match schedule.kind:
         case "signal":
             return tuple(wanted(text) for text in schedule.signals)

@@ -58,6 +58,7 @@ GRANT USAGE ON SCHEMA {schema} TO penstock_reader, penstock_operator;
 GRANT SELECT ON {views} TO penstock_reader, penstock_operator;
 GRANT INSERT ON {schema}.ingestion_jobs TO penstock_operator;
 GRANT UPDATE ON {views} TO penstock_operator;
+GRANT EXECUTE ON FUNCTION {schema}.penstock_problems(interval) TO penstock_reader, penstock_operator;
 """
 DROP_POLICIES = """
 DROP POLICY IF EXISTS penstock_sees ON penstock.inbox;
