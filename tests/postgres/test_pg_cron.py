@@ -100,7 +100,7 @@ class Cron15:
         until("pg_cron is refused", lambda: refused in self.server.log.read_text())
         self.server.admin("ALTER DATABASE shop ALLOW_CONNECTIONS true")
         until("pg_cron is there", lambda: bool(self.server.admin(LAUNCHER)))
-        [[began]] = self.server.admin(LAUNCHER)
+        began: datetime = self.server.admin(LAUNCHER)[0][0]
         return began
 
 

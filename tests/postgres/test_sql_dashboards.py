@@ -18,7 +18,7 @@ from tests.contract.test_sql_interface import AGING, BACKLOG, FAILURES, FRESHNES
 from tests.postgres.server import Server
 from tests.postgres.test_sql_roles import ROLES
 
-DATA = [
+DATA: list[tuple[str, str, dict[str, Any]]] = [
     ("site_schemas", "old.com", {"extraction_confidence": 0.5, "pollution_notes": list("abcdef")}),
     ("site_schemas", "new.com", {"last_verified_at": "2126-01-01T00:00:00Z"}),
     ("supplier_references", "bolt", {"supplier_name": "Bolt"}),
