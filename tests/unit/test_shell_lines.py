@@ -32,6 +32,7 @@ ABOUT_THE_SHELL = (
 DESCRIPTIONS = (
     "settings/alerts.py",
     "settings/hooks.py",
+    "settings/project.py",
     "settings/retention.py",
     "settings/schedule.py",
 )

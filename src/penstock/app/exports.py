@@ -276,7 +276,7 @@ def _upkeep(retries: str, attempts: int, watchdog: str, patience: str) -> Upkeep
     from penstock.exporters.pg_cron import Upkeep
 
     if attempts < 1:
-        raise UsageError(f"{attempts} attempts are none", "1 or more; --retries off for no retries")
+        raise UsageError(f"at least one attempt is needed, not {attempts}", "for none: retries off")
     return Upkeep(
         retries=_cron_of("retries", retries),
         attempts=attempts,
@@ -316,7 +316,7 @@ def _variables_but_of_store(settings: Settings) -> tuple[str, ...]:
 
 def _notes_on_timers(settings: Settings) -> Iterator[str]:
     if settings.timers != "external" and any(each.schedules for each in settings.sources.values()):
-        yield "penstock up starts these schedules, too; say `timers: external` in penstock.yaml"
+        yield "Penstock starts these schedules, too, until penstock.yaml says `timers: external`"
 
 
 def _chosen(settings: Settings, names: Sequence[str]) -> list[SourceSettings]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.counting import count
 from penstock.exporters.cron_script import VIEWS, CronJob, Script
 from penstock.exporters.sql_times import SqlTime, literal, skipped_by_clocks, times_of
 from penstock.exporters.starts import Export, Inexpressible, Start, not_carried_over
@@ -131,7 +132,9 @@ def _upkeep_jobs(upkeep: Upkeep) -> list[CronJob]:
     if upkeep.retries:
         lately = literal("1 day")
         command = f"SELECT {VIEWS}.penstock_retry_failed({upkeep.attempts}, {lately})"
-        title = f"Retries what failed within a day, until it was tried {upkeep.attempts} times"
+        title = (
+            f"Retries what failed within a day, until it was tried {count(upkeep.attempts, 'time')}"
+        )
         jobs.append(CronJob("(retries)", upkeep.retries, command, title))
     if upkeep.watchdog:
         patience = literal(f"{upkeep.patience_s:g} seconds")
@@ -145,8 +148,8 @@ def _upkeep_jobs(upkeep: Upkeep) -> list[CronJob]:
 
 def history_job(days: int) -> CronJob:
     command = (
-        f"DELETE FROM cron.job_run_details WHERE end_time < now() - interval '{days} days' "  # noqa: S608
+        f"DELETE FROM cron.job_run_details WHERE end_time < now() - make_interval(days => {days}) "  # noqa: S608
         "AND username = current_user AND command LIKE '/* penstock%'"
     )
-    title = f"Deletes what pg_cron remembers of these jobs after {days} days"
+    title = f"Deletes what pg_cron remembers of these jobs after {count(days, 'day')}"
     return CronJob("(history)", HISTORY, command, title)
