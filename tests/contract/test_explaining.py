@@ -423,6 +423,7 @@ class Scene:
     kinds: list[RunKind]
     windows: list[OpeningHours | None]
     levels: list[float | None]
+    onboardings: list[str]
     waits: list[float]
     deaths: int
     slots: int
@@ -461,6 +462,7 @@ SCENES = st.builds(
     kinds=mostly(RunKind.FULL, RunKind.BACKFILL, RunKind.REPLAY),
     windows=mostly(None, SHUT),
     levels=mostly(None, 1.0, 2.5),
+    onboardings=mostly("", "trial", "checked", "stale", "unowned", "legal", "retired"),
     waits=st.lists(st.sampled_from([0.5, 20.0]), max_size=2),
     deaths=st.integers(0, 2),
     slots=st.integers(0, 6),
@@ -531,10 +533,31 @@ def _close(world: World, scene: Scene, sources: list[str], runs: list[int]) -> N
                 "INSERT INTO breaker (key, state, since, opens_at, ramp)"
                 f" VALUES ('source:{key}', '{state}', {now}, {now + opens_in}, {ramp})"
             )
+        onboard(world, source_id, scene.onboardings[number])
         steer(world, runs[number], scene.run_states[number])
     tag = sources[0].partition(".")[0]
     for scope in scene.held:
         world.store.sources.hold(f"{tag}.{scope}" if scope else "", "ann", "")
+
+
+def onboard(world: World, source_id: int, stands: str) -> None:
+    """Leave a source where its onboarding may have led; '' for one that was never proposed."""
+    if not stands:
+        return
+    now = world.clock.now()
+    state = {"trial": "trial", "retired": "retired"}.get(stands, "active")
+    checked_at = now - 8 * 86_400 if stands == "stale" else now
+    owner, legal_hold_at, by = ("", "NULL", "")
+    if stands != "unowned":
+        owner = "team"
+    if stands == "legal":
+        legal_hold_at, by = str(now), "ann"
+    world.tamper(
+        "INSERT INTO onboarding (source_id, state, changed_at, changed_by, owner, proposed_at, approved_at,"
+        " activated_at, robots_verdict, robots_at, terms_verdict, terms_at, legal_hold_at, legal_hold_by)"
+        f" VALUES ({source_id}, '{state}', {now}, 'ann', '{owner}', {now}, {now}, {now}, 'allowed',"
+        f" {checked_at}, 'accepted', {now}, {legal_hold_at}, '{by}')"
+    )
 
 
 def steer(world: World, run_id: int, state: str) -> None:

@@ -178,6 +178,7 @@ def _has_words(value: dict[str, Any]) -> bool:
         ("alerts.md", 2),
         ("tracing.md", 1),
         ("metrics.md", 1),
+        ("onboarding.md", 1),
         *((f"connectors/{name}.md", 1) for name in BUILT_IN),
     ],
 )

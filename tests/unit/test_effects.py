@@ -17,6 +17,7 @@ from penstock.jobs.effects import (
     Extracted,
     Mark,
     Note,
+    Proposed,
     Raised,
     Rejection,
     Save,
@@ -81,6 +82,7 @@ CASES = {
     "latencies": kept({"0.5": 2.0}, {})._replace(
         probed={"latencies": {"0.5": 2.0}}, uncommitted={"0.5": 2.0}
     ),
+    "proposals": live([Proposed("new.org", b"{}")], []),
     "signals": live([Raised("gap", b"{}")], []),
     "rejections": Case(
         [Rejection("bad", f"saw {SECRET}")],

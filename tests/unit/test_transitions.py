@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 
+from penstock.gates.onboarding import SOURCE_MOVES, SourceState, source_may_move
 from penstock.jobs.job import JobState
 from penstock.jobs.run import (
     ACTIVE_RUN_STATES,
@@ -56,6 +57,7 @@ def test_sql_allows_the_states_of_the_enums_and_no_others() -> None:
     assert checked("job", "state") == [set(JobState)]
     assert checked("run", "state") == [set(RunState)]
     assert checked("run", "kind") == [set(RunKind)]
+    assert checked("onboarding", "state") == [set(SourceState)]
 
 
 def test_counters_have_a_column_for_each_state() -> None:
@@ -69,11 +71,12 @@ def test_pictures_in_the_docs_are_drawn_from_the_tables() -> None:
 
     assert picture(JOB_MOVES, JobState.QUEUED) in text
     assert picture(RUN_MOVES, RunState.DRAFT, RunState.QUEUED) in text
-    assert text.count("```mermaid") == 2
+    assert picture(SOURCE_MOVES, SourceState.PROPOSED, SourceState.ACTIVE) in text
+    assert text.count("```mermaid") == 3
 
 
 def test_no_cause_holds_what_ends_a_statement_in_a_picture() -> None:
-    causes = [*JOB_MOVES.values(), *RUN_MOVES.values()]
+    causes = [*JOB_MOVES.values(), *RUN_MOVES.values(), *SOURCE_MOVES.values()]
 
     assert [cause for cause in causes if set(cause) & set(";:\n")] == []
 
@@ -86,6 +89,18 @@ def test_every_state_of_a_job_is_described_in_the_docs(state: JobState) -> None:
 @pytest.mark.parametrize("state", RunState)
 def test_every_state_of_a_run_is_described_in_the_docs(state: RunState) -> None:
     assert f"| `{state}` |" in STATES.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("state", SourceState)
+def test_every_state_of_a_source_is_described_in_the_docs(state: SourceState) -> None:
+    assert f"| `{state}` |" in STATES.read_text(encoding="utf-8")
+
+
+def test_source_is_ingested_only_after_its_trial_and_every_state_is_left() -> None:
+    active, trial = SourceState.ACTIVE, SourceState.TRIAL
+    assert [leaves for leaves, enters in SOURCE_MOVES if enters is active] == [trial]
+    assert {leaves for leaves, _ in SOURCE_MOVES} == set(SourceState)
+    assert not source_may_move(SourceState.PROPOSED, active)
 
 
 def test_states_are_either_open_or_closed() -> None:

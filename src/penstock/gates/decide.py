@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from penstock.gates.breaker import ramp_at
 from penstock.gates.lane import UNLIMITED, Allowance, Closed, Lane, Slot
+from penstock.gates.onboarding import SHUT, first_gap, state_of
 from penstock.gates.rates import LONGEST_WAIT_S, places_soon
 from penstock.settings.opening_hours import window_opens_at
 
@@ -47,6 +48,8 @@ def _is_usual(lane: Lane, now: float) -> bool:
     """Whether nothing but its limits could hold a lane back: so it is with nearly all of them."""
     if lane.is_held or lane.is_paused or lane.breaker is not None:
         return False
+    if lane.onboarding is not None or lane.limits.compliance.is_required:
+        return False
     return lane.cooldown_until <= now and lane.limits.windows is None
 
 
@@ -77,6 +80,24 @@ def concurrency_of(lane: Lane, now: float) -> int:
 def background_of(lane: Lane) -> int:
     """How many of them may be a backfill's: never none, or it would never end."""
     return max(1, int(lane.limits.concurrency * lane.limits.background))
+
+
+def _legal_hold(lane: Lane, slot: Slot, now: float) -> Closed | None:
+    known = lane.onboarding
+    return Closed("legal_hold") if known is not None and known.legal_hold_at is not None else None
+
+
+def _lifecycle(lane: Lane, slot: Slot, now: float) -> Closed | None:
+    return (
+        Closed("lifecycle") if state_of(lane.onboarding, lane.limits.compliance) in SHUT else None
+    )
+
+
+def _compliance(lane: Lane, slot: Slot, now: float) -> Closed | None:
+    if slot == "candidate":
+        return None
+    gap = first_gap(lane.onboarding, lane.limits.compliance, now)
+    return None if gap is None else Closed("compliance")
 
 
 def _held(lane: Lane, slot: Slot, now: float) -> Closed | None:
@@ -134,6 +155,9 @@ def _rate(lane: Lane, slot: Slot, now: float) -> Closed | None:
 
 # In the order in which they are asked, and told.
 GATES: dict[str, Gate] = {
+    "legal_hold": _legal_hold,
+    "lifecycle": _lifecycle,
+    "compliance": _compliance,
     "held": _held,
     "paused": _paused,
     "window": _window,

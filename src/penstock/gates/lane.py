@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from penstock.gates.onboarding import NOTHING_REQUIRED, ComplianceTerms, Onboarding
 from penstock.settings.opening_hours import OpeningHours
 from penstock.settings.values import BreakerSettings
 
@@ -34,6 +35,7 @@ class LaneLimits:
     adaptive: bool = True
     windows: OpeningHours | None = None
     breaker: BreakerSettings | None = field(default_factory=BreakerSettings)
+    compliance: ComplianceTerms = NOTHING_REQUIRED
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
@@ -82,6 +84,7 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     is_held: bool = False
     breaker: BreakerFacts | None = None
     level: float | None = None
+    onboarding: Onboarding | None = None
 
 
 class Closed(msgspec.Struct, frozen=True, gc=False):

@@ -62,6 +62,8 @@ class ProjectTerms:
     hosts: Mapping[str, HostLimit] = field(default_factory=dict)
     # The hosts whose breaker is not the usual one; None is off.
     breakers: Mapping[str, BreakerSettings | None] = field(default_factory=dict)
+    # How many requests trial runs may send, by run, as a worker comes to know of them.
+    trials: dict[int, float] = field(default_factory=dict, compare=False)
 
     @property
     def has_budgets(self) -> bool:
@@ -71,10 +73,14 @@ class ProjectTerms:
     def bounds(self, source: str, run_id: int = 0) -> tuple[Bound, ...]:
         """Every budget that work for this source and run counts against."""
         terms = self.sources.get(source, self.others)
-        if not run_id or not terms.of_each_run:
+        each_run = terms.of_each_run
+        if run_id in self.trials:
+            trial = Bound("", "requests", "run", self.trials[run_id])
+            each_run = _strictest([*each_run, trial])
+        if not run_id or not each_run:
             return terms.bounds
         scope = f"run:{run_id}"
-        return terms.bounds + tuple(_scoped(bound, scope) for bound in terms.of_each_run)
+        return terms.bounds + tuple(_scoped(bound, scope) for bound in each_run)
 
     def terms(self, source: str, host: str, run_id: int = 0) -> Terms:
         """What a request for this source to this host must keep."""

@@ -73,6 +73,10 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     # Any kind: what this run has done already, in these stages, need not be done again.
     continues: int | None = None
     continued_stages: tuple[str, ...] = ()
+    # probe: a trial of a source that is being onboarded: more items, and what they save is staged.
+    is_trial: bool = False
+    # probe: how many requests a trial may send.
+    trial_requests: int | None = None
     # full, incremental: how many of them that fail in a row degrade the source, 0 for never.
     degrade_after: int = 3
     # probe: how many that go well in a row end that.

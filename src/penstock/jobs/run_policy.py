@@ -146,6 +146,15 @@ PROBE = RunPolicy(
     starts_others=False,
     signals_end=False,
 )
+# It saves nothing live, like a probe, and more than one item is taken the whole way.
+TRIAL = replace(
+    PROBE,
+    words="a trial",
+    commits="staged",
+    is_one_item=False,
+    retries=True,
+    can_be_continued=False,
+)
 REPLAY = RunPolicy(
     words="a replay",
     begins_with="pages",
@@ -232,6 +241,8 @@ def slot_of(unit: Unit, kind: RunKind | str) -> Slot:
 
 def policy_of(kind: RunKind | str, options: RunOptions = NO_OPTIONS) -> RunPolicy:
     """The policy of a run; without its options, what redrives and undos answer as replays do."""
+    if options.is_trial:
+        return TRIAL
     if options.is_redrive:
         return REDRIVE
     if options.is_undo:

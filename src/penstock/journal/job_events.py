@@ -99,6 +99,13 @@ class JobReleased(AttemptEnd, frozen=True, omit_defaults=True):
     is_by_worker: ClassVar[bool] = True
 
 
+class JobStopped(AttemptEnd, frozen=True, omit_defaults=True):
+    """A running attempt was stopped; its job is queued again, and waits for what stopped it to end."""
+
+    kind: ClassVar[str] = "job.stopped"
+    by: ClassVar[str] = "an operator"
+
+
 class JobCancelled(AttemptEnd, frozen=True, omit_defaults=True):
     """The job is cancelled; `with_run` is the run that was cancelled as a whole."""
 
@@ -229,6 +236,7 @@ EVENTS: tuple[type[Event], ...] = (
     JobSnoozed,
     JobQuarantined,
     JobReleased,
+    JobStopped,
     JobCancelled,
     JobDue,
     JobRequeued,

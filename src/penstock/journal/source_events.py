@@ -56,6 +56,103 @@ class ProjectUnheld(Reasoned, frozen=True, omit_defaults=True):
     by: ClassVar[str] = OPERATOR
 
 
+class SourceProposed(Reasoned, frozen=True, omit_defaults=True):
+    """A source was proposed; nothing of it is fetched before it is approved."""
+
+    kind: ClassVar[str] = "source.proposed"
+    by: ClassVar[str] = "an operator; a pipeline that discovered it"
+
+    discovered_by: str = ""
+
+    def sentence(self) -> str:
+        found = f"discovered by {self.discovered_by}" if self.discovered_by else ""
+        return with_reason(found, self.reason) if found else self.reason
+
+
+class SourceApproved(Reasoned, frozen=True, omit_defaults=True):
+    """A proposed source may have trial runs."""
+
+    kind: ClassVar[str] = "source.approved"
+    by: ClassVar[str] = OPERATOR
+
+
+class SourceActivated(Reasoned, frozen=True, omit_defaults=True):
+    """A source is ingested from now on; `trial` is the run that spoke for it."""
+
+    kind: ClassVar[str] = "source.activated"
+    by: ClassVar[str] = OPERATOR
+
+    trial: int | None = None
+
+    def sentence(self) -> str:
+        return with_reason(f"after run {self.trial}", self.reason) if self.trial else self.reason
+
+
+class SourceRetired(Reasoned, frozen=True, omit_defaults=True):
+    """A source was rejected or retired: its unfinished runs are cancelled, and no more of them start."""
+
+    kind: ClassVar[str] = "source.retired"
+    by: ClassVar[str] = OPERATOR
+
+    was: str = ""
+    cancelled_runs: int = 0
+
+    def sentence(self) -> str:
+        what = f"was {self.was}"
+        if self.cancelled_runs:
+            what += f", {count(self.cancelled_runs, 'run')} cancelled"
+        return with_reason(what, self.reason)
+
+
+class SourceOwned(Reasoned, frozen=True, omit_defaults=True):
+    """A source has an owner, or another one."""
+
+    kind: ClassVar[str] = "source.owner_changed"
+    by: ClassVar[str] = OPERATOR
+
+    owner: str = ""
+
+    def sentence(self) -> str:
+        return with_reason(self.owner, self.reason)
+
+
+class SourceChecked(Reasoned, frozen=True, omit_defaults=True):
+    """The robots.txt or the terms of a source were checked; `hash` is that of the text that was read."""
+
+    kind: ClassVar[str] = "source.compliance_checked"
+    by: ClassVar[str] = OPERATOR
+
+    subject: str = ""
+    verdict: str = ""
+    url: str = ""
+    hash: str = ""
+
+    def sentence(self) -> str:
+        where = f" ({self.url})" if self.url else ""
+        verdict = self.verdict.replace("_", " ")
+        return with_reason(f"{self.subject}: {verdict}{where}", self.reason)
+
+
+class SourceLegalHold(Reasoned, frozen=True, omit_defaults=True):
+    """A source is on legal hold: nothing of it starts, and what ran was stopped at once."""
+
+    kind: ClassVar[str] = "source.legal_hold"
+    by: ClassVar[str] = OPERATOR
+
+    stopped_jobs: int = 0
+
+    def sentence(self) -> str:
+        stopped = f"{count(self.stopped_jobs, 'running job')} stopped" if self.stopped_jobs else ""
+        return with_reason(stopped, self.reason) if stopped else self.reason
+
+
+class SourceLegallyReleased(Reasoned, frozen=True, omit_defaults=True):
+    """A legal hold is over."""
+
+    kind: ClassVar[str] = "source.legal_release"
+    by: ClassVar[str] = OPERATOR
+
+
 class SourceDegraded(Event, frozen=True, omit_defaults=True):
     """Several runs of a source in a row have failed; it runs probes only."""
 
@@ -343,6 +440,14 @@ EVENTS: tuple[type[Event], ...] = (
     SourceUnheld,
     ProjectHeld,
     ProjectUnheld,
+    SourceProposed,
+    SourceApproved,
+    SourceActivated,
+    SourceRetired,
+    SourceOwned,
+    SourceChecked,
+    SourceLegalHold,
+    SourceLegallyReleased,
     SourceDegraded,
     SourceRecovered,
     SourceConcurrencyLowered,

@@ -43,7 +43,11 @@ PRETENDED = -1
 A_LITTLE_S = 60.0
 
 # The gates that stop a source, whether or not it has work, in the order in which they are told.
-STOPS = ("held", "paused", "degraded", "window", "breaker", "cooldown")
+ONBOARDING = ("legal_hold", "lifecycle", "compliance")
+STOPS = (
+    *(*ONBOARDING, "held", "paused", "degraded"),
+    *("window", "breaker", "cooldown"),
+)
 
 # Workers that are alive by name, each with what is free in it.
 Rooms = Sequence[tuple[str, Capacity]]
@@ -243,6 +247,11 @@ def _stands(
         return "ended", _named(closed, "job")
     if case.run is not None and case.run.state in ENDED_RUN_STATES and case.job is None:
         return "ended", _named(closed, "run")
+    if case.job is None:
+        # Nothing that one could queue would start.
+        shut = next((gate for gate in closed if gate.name in ONBOARDING), None)
+        if shut is not None:
+            return "person", shut
     stands, gate = how_it_stands(closed, would_start)
     if case.job is None and gate is not None and gate.name in ("work", "workers"):
         return "idle", _named(closed, "work")

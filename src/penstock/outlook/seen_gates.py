@@ -22,6 +22,7 @@ from penstock.gates.decide import (
     gates_before,
 )
 from penstock.gates.lane import Closed, Lane, Slot
+from penstock.gates.onboarding import SourceState, first_gap, state_of
 from penstock.gates.project_terms import HostLimit, hours_setting, outside
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
@@ -205,6 +206,8 @@ def _closed(closed: Closed, lane: Lane, slot: Slot, facts: LaneFacts, now: float
     seen = GateSeen(closed.gate, False, opens_at=closed.opens_at)
     key = facts.source
     match closed.gate:
+        case "legal_hold" | "lifecycle" | "compliance":
+            return _onboarding_gate(seen, lane, key, now)
         case "held":
             held = facts.holds[0] if facts.holds else Held("", now, "", "")
             what = held.scope or "everything"
@@ -227,6 +230,30 @@ def _closed(closed: Closed, lane: Lane, slot: Slot, facts: LaneFacts, now: float
         case "rate":
             return _filled(seen, f"{lane.limits.rate_per_s or 0:g} a second, no capacity left")
     return seen
+
+
+# The verbs that mend what is missing of a source's compliance.
+MENDED_BY = {
+    "owner": "sources.own",
+    "check": "sources.check",
+    "acceptance": "sources.accept_terms",
+}
+
+
+def _onboarding_gate(seen: GateSeen, lane: Lane, key: str, now: float) -> GateSeen:
+    known, terms = lane.onboarding, lane.limits.compliance
+    gap = first_gap(known, terms, now)
+    if seen.name == "compliance" and gap is not None:
+        return _filled(seen, gap.words, None, Remedy(MENDED_BY[gap.mended_by], key))
+    if seen.name == "legal_hold" and known is not None:
+        by = _said("on legal hold", known.legal_hold_by, known.legal_hold_reason)
+        return _filled(seen, by, known.legal_hold_at, Remedy("sources.legal_release", key))
+    state = state_of(known, terms)
+    verb = "sources.approve" if state is SourceState.PROPOSED else "sources.propose"
+    if known is None:
+        return _filled(seen, f"{state}: this project requires onboarding", None, Remedy(verb, key))
+    by = _said(state, known.changed_by, known.reason)
+    return _filled(seen, by, known.changed_at, Remedy(verb, key))
 
 
 def _slots_words(lane: Lane, slot: Slot, now: float) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 from datetime import datetime
 from typing import Any, get_args
 
-from penstock.errors import PipelineError, nearest
-from penstock.jobs.effects import Mark, Merge, Note, Raised, Save
+from penstock.errors import ConfigError, PipelineError, nearest
+from penstock.jobs.effects import Mark, Merge, Note, Proposed, Raised, Save
 from penstock.jobs.job import bounded_key
 from penstock.jobs.outcome import REJECTED, Reject
 from penstock.jobs.signals import is_reserved
@@ -18,10 +18,15 @@ from penstock.pipeline.rejection import below_threshold, does_not_fit, is_code, 
 from penstock.pipeline.step import is_text
 from penstock.pipeline.step_view import StepView
 from penstock.settings.secrets import LOOKED_AT
+from penstock.settings.units import normalise_source
 
 MERGES: tuple[str, ...] = get_args(Merge)
 # More of them than a source keeps are a mistake.
 MOST_ANNOUNCED = 1000
+# Sources that one attempt may propose, and how much it may say of each.
+MOST_PROPOSED = 1000
+LARGEST_PROPOSAL = 20_000
+LONGEST_REASON = 500
 # Seconds since the epoch until the year 10000; milliseconds are beyond it.
 END_OF_TIME = 253_402_300_800
 
@@ -132,6 +137,30 @@ class StepEffects(StepView):
         raised = Raised(name, self._json("ctx.signal", data))
         self._attempt.hold(len(raised.data))
         self._attempt.effects.signals.append(raised)
+
+    def propose_source(self, source: str, *, reason: str = "", **keys: Any) -> None:
+        """Propose a source that was discovered: `keys` is its section of penstock.yaml.
+
+        A person decides: nothing of it is fetched before it is approved. What is known already, or was
+        decided about before, stays as it is. In probes, trials and replays it has no effect.
+        """
+        self._attempt.guard()
+        try:
+            key = normalise_source(source)
+        except ConfigError as error:
+            raise self._bad(f"ctx.propose_source: {error.message}") from None
+        encoded = self._json("ctx.propose_source", keys)
+        if not keys or len(encoded) > LARGEST_PROPOSAL:
+            raise self._bad(
+                f"ctx.propose_source needs the keys of a source, at most {LARGEST_PROPOSAL:,} bytes"
+            )
+        if b"${" in encoded:
+            raise self._bad("ctx.propose_source: a discovered source can't ask for variables")
+        if len(self._attempt.effects.proposals) >= MOST_PROPOSED:
+            raise self._bad(f"ctx.propose_source takes at most {MOST_PROPOSED:,} in one attempt")
+        words = "".join(each for each in reason if each.isprintable())[:LONGEST_REASON]
+        self._attempt.hold(len(encoded))
+        self._attempt.effects.proposals.append(Proposed(key, encoded, words))
 
     def announce(self, at: datetime | float) -> None:
         """Expect a change at this time: a schedule with `near` runs more often around it.

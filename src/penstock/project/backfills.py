@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from penstock.counting import count
 from penstock.errors import ConfigError, UsageError
+from penstock.gates.onboarding import SourceState
 from penstock.jobs.run import RunKind, RunOptions
 from penstock.jobs.windows import SLACK_S, Window, Windows, gaps, moment, windows_of
 from penstock.pipeline.version import version_of
@@ -167,6 +168,9 @@ def start_linked_backfill(
     With `params`, which go over the source's own, it is one window, so that they are about all of it.
     """
     if source.backfill is None or graph.windows is None or end_at <= start_at:
+        return None
+    onboarding = store.onboardings.get(source.key)
+    if onboarding is not None and onboarding.state is not SourceState.ACTIVE:
         return None
     options = backfill_options(
         source,

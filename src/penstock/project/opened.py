@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, RLock
@@ -16,7 +17,9 @@ from penstock.clock import Clock, SystemClock
 from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource, hash_of
+from penstock.gates.onboarding import NOTHING_REQUIRED, ComplianceTerms, SourceState
 from penstock.jobs.replay import REPLAY_STAGE
+from penstock.jobs.run import RunKind
 from penstock.jobs.run_policy import policy_of
 from penstock.journal.origin import current_origin
 from penstock.project.connections import Connections
@@ -25,6 +28,8 @@ from penstock.settings.opening_hours import OpeningHours
 from penstock.settings.unset import refuse_unset
 from penstock.store.address import open_schema, open_store
 from penstock.store.health import HealthRow
+from penstock.store.onboarding_refusals import not_active
+from penstock.store.onboardings import OnboardingRow
 from penstock.store.rows import JobRow, RunRow
 from penstock.store.schema import Schema
 from penstock.store.store import Store
@@ -156,6 +161,12 @@ class Opened:
     def source_ids(self) -> dict[str, int]:
         return self.connection.sources.ensure(list(self.settings.sources))
 
+    def read_settings_again(self) -> None:
+        """Go by the file as it is now: a source was written into it."""
+        self.settings = load_settings(self.settings.file, self.settings.environment)
+        self._settings_files = _hashes(self.settings)
+        self.__dict__.pop("source_ids", None)
+
     def limits(self) -> dict[int, LaneLimits]:
         """What the configuration allows each lane."""
         return {self.source_ids[key]: limits for key, limits in self.limits_by_key().items()}
@@ -164,9 +175,18 @@ class Opened:
         """The same by the keys of sources; made once of the settings, and no source is made known for it."""
         made_of, limits = self._limits
         if made_of is not self.settings:
+            terms = self.compliance
             limits = {key: lane_limits(source) for key, source in self.settings.sources.items()}
+            if terms != NOTHING_REQUIRED:
+                limits = {key: replace(each, compliance=terms) for key, each in limits.items()}
             self._limits = (self.settings, limits)
         return limits
+
+    @property
+    def compliance(self) -> ComplianceTerms:
+        """What this project asks of every source before it is fetched."""
+        asked = self.settings.onboarding
+        return ComplianceTerms(asked.required, asked.robots_max_age_s, asked.terms_max_age_s)
 
     @cached_property
     def retries(self) -> dict[str, RetryClass]:
@@ -302,12 +322,40 @@ class Opened:
     def _id_of(self, name: str) -> int:
         return self.source_ids[self.source(name).key]
 
+    def source_state(
+        self, key: str, known: OnboardingRow | None = None, *, is_known: bool = False
+    ) -> SourceState:
+        """Where a source stands; with `is_known`, `known` is all that the store knows of it."""
+        row = known if known is not None or is_known else self.connection.onboardings.get(key)
+        if row is not None:
+            return row.state
+        is_asked = self.settings.onboarding.required and key in self.settings.sources
+        return SourceState.PROPOSED if is_asked else SourceState.ACTIVE
+
+    def why_not_started(self, source: SourceSettings, kind: str) -> str:
+        """Why a run of this kind would never begin: its source is not active; empty if it would."""
+        try:
+            self.refuse_inactive(source.key, kind)
+        except Refused as error:
+            return error.message
+        return ""
+
+    def refuse_inactive(self, key: str, kind: str) -> None:
+        """Refuse what no gate would let start: a source in trial has probes only, another that is not
+        active has nothing."""
+        state = self.source_state(key)
+        is_trial = state is SourceState.TRIAL and policy_of(kind).is_probe
+        if state is not SourceState.ACTIVE and not is_trial:
+            raise not_active(key, state)
+
     def refuse_degraded_end(self, run: RunRow) -> None:
         """An ended run of a degraded source stays so; one that has not ended goes on anyway."""
         if run.is_ended:
             self.refuse_degraded_run(run)
 
     def refuse_degraded(self, source: SourceSettings) -> None:
+        """Refuse anything but a probe of a source that is degraded, or not active at all."""
+        self.refuse_inactive(source.key, RunKind.FULL)
         health = self.connection.sources.health(self.source_ids[source.key])
         if health.degraded_at is not None and not self._has_new_version(source, health):
             raise Refused(
@@ -328,6 +376,7 @@ class Opened:
         return True
 
     def refuse_degraded_run(self, run: RunRow) -> None:
+        self.refuse_inactive(run.source, run.kind)
         is_refused = not policy_of(run.kind).runs_when_degraded
         if is_refused and run.source in self.settings.sources:
             self.refuse_degraded(self.source(run.source))

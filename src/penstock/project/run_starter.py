@@ -111,6 +111,25 @@ class RunStarter(Opened):
         """As `start_or_join`; asked again under the same key it is the same run, also when that has ended."""
         return self._start_run(name, kind, actor, reason, asked, joins_active=True, key=key)
 
+    def start_trial(
+        self, name: str, options: RunOptions, actor: str, reason: str
+    ) -> tuple[RunRow, bool]:
+        """A trial run of a source that is being onboarded, or the one that has not ended yet."""
+        source = self.source(name)
+        self.refuse_inactive(source.key, RunKind.PROBE)
+        run_id, is_new = self.connection.runs.start(
+            self.source_ids[source.key],
+            RunKind.PROBE,
+            self.graph(source).plan(source.priority, RunKind.PROBE),
+            self._version(source),
+            key=_new_key(),
+            actor=actor,
+            reason=reason,
+            options=options,
+            joins_active=True,
+        )
+        return self.require_run(run_id), is_new
+
     def prepare_run(
         self,
         name: str,
@@ -168,6 +187,7 @@ class RunStarter(Opened):
         A degraded source runs probes only, until they go well or somebody resumes it.
         """
         refuse_kind(kind)
+        self.refuse_inactive(self.source(name).key, kind)
         if not policy_of(kind).runs_when_degraded:
             self.refuse_degraded(self.source(name))
 

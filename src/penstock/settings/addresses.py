@@ -22,10 +22,11 @@ def addresses_of(key: str, params: dict[str, object]) -> tuple[str, ...]:
     if host == "localhost" or host.startswith(("localhost:", "[")) or "." in host:
         # The key has lost its `www.`: the site is reached with and without it.
         found = [f"https://{host}", f"https://www.{host}"]
-    return tuple(dict.fromkeys([*found, *_urls(params)]))
+    return tuple(dict.fromkeys([*found, *urls_in(params)]))
 
 
-def _urls(value: object) -> Iterator[str]:
+def urls_in(value: object) -> Iterator[str]:
+    """Every address that stands in a value of the configuration."""
     if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
         yield value
     elif isinstance(value, str) and value.lower().startswith(("ws://", "wss://")):
@@ -33,10 +34,10 @@ def _urls(value: object) -> Iterator[str]:
         yield f"http{value[2:]}"
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from _urls(inner)
+            yield from urls_in(inner)
     elif isinstance(value, (list, tuple)):
         for inner in value:
-            yield from _urls(inner)
+            yield from urls_in(inner)
 
 
 def read_hosts(entry: Entry, path: str) -> tuple[str, ...]:

@@ -6,6 +6,9 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from penstock.errors import ConfigError, nearest
 from penstock.settings.address import is_unprotected, secrets_in
@@ -14,7 +17,15 @@ from penstock.settings.changes import with_changes
 from penstock.settings.collections import load_collections
 from penstock.settings.declaration import decode
 from penstock.settings.defaults import with_defaults
-from penstock.settings.document import Entry, Tell, display_name, join, raise_it, read_document
+from penstock.settings.document import (
+    Entry,
+    Tell,
+    display_name,
+    join,
+    raise_it,
+    read_document,
+    read_value,
+)
 from penstock.settings.dotenv import read_dotenv
 from penstock.settings.environment import Substitution, overlay, unset_paths, without_unset
 from penstock.settings.problems import Problems
@@ -73,20 +84,21 @@ def load_settings(
     environment: str | None = None,
     environ: Mapping[str, str] = os.environ,
     changes: Sequence[str] = (),
+    more: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Settings:
     """The settings of the project whose penstock.yaml, or whose folder, this is.
 
     The environment is the one named here, else PENSTOCK_ENV, else none. One that has no overlay
     file is refused: a mistyped name must not run a project with another environment's settings; `local` is
     what a project is without one, and needs no file. `changes`
-    are laid over both: `acme.com.schedule.every=6h`.
+    are laid over both: `acme.com.schedule.every=6h`. `more` are sources that the file does not have yet.
     """
     file = _project_file(Path(path).absolute())
     dotenv = read_dotenv(file.parent)
     environ = {**dotenv.values, **environ}
     environment = with_overlay(file, environment or environ.get("PENSTOCK_ENV"))
     early = Problems()
-    document = read_layers(file, environment, early.add)
+    document = read_layers(file, environment, early.add, more)
     document = with_changes(document, changes)
     substitution = Substitution(environ)
     document = substitution.apply(document)
@@ -171,13 +183,33 @@ def _with_unset(
     return found
 
 
-def read_layers(file: Path, environment: str | None, tell: Tell = raise_it) -> Entry:
+def read_layers(
+    file: Path,
+    environment: str | None,
+    tell: Tell = raise_it,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Entry:
     """The file with its overlay over it and its defaults under its sources, and no variables in it yet."""
     document = _with_normal_sources(read_document(file, tell), tell)
+    if more:
+        document = _with_more(document, more)
     if environment is None:
         return with_defaults(document)
     top = read_document(overlay_file(file, environment), tell)
     return with_defaults(overlay(document, _with_normal_sources(top, tell)))
+
+
+def _with_more(document: Entry, more: Mapping[str, Mapping[str, Any]]) -> Entry:
+    """The file as it would be with these sources in it; they are named where their lines would be."""
+    top = document.value if isinstance(document.value, dict) else {}
+    found = top.get("sources")
+    known = found.value if found is not None and isinstance(found.value, dict) else {}
+    new = {
+        key: read_value(yaml.safe_dump(dict(keys), sort_keys=False), f"proposal of {key}")
+        for key, keys in more.items()
+    }
+    sources = Entry({**known, **new}, document.file, document.line)
+    return replace(document, value={**top, "sources": sources})
 
 
 def _project_file(path: Path) -> Path:
@@ -282,6 +314,7 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         tracing=keys.tracing,
         log=keys.log,
         metrics=keys.metrics,
+        onboarding=keys.onboarding,
         collections=collections,
         sources={key: replace(each, schemas=schemas) for key, each in read.items()}
         if schemas

@@ -33,6 +33,7 @@ from penstock.settings.hooks import (
 from penstock.settings.kinds import by_name, text_schema
 from penstock.settings.log import LogSettings
 from penstock.settings.metrics import MetricsSettings
+from penstock.settings.onboarding import Onboarding, OnboardingSettings
 from penstock.settings.release import PromotionSettings, ReleaseSettings, read_promotion
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RetryChoice, RetryKeys, read_retries
@@ -197,6 +198,14 @@ class ProjectKeys(Keys, frozen=True):
         about("metrics for Prometheus: `{max_sources: 500}`; see [metrics.md](metrics.md)"),
         Usual("200 sources"),
     ] = MetricsSettings()
+    onboarding: Annotated[
+        Onboarding,
+        about(
+            "`required`, or any of the keys of [onboarding.md](onboarding.md#settings): sources are "
+            "proposed, checked and tried before they are ingested"
+        ),
+        Usual("sources of this file are active"),
+    ] = OnboardingSettings()
     defaults: Annotated[
         None,
         Reads(_read_nothing, lambda ref: ref(SourceKeys)),

@@ -18,6 +18,7 @@ from penstock.settings.connector import BUILT_IN, find_connector
 from penstock.settings.declaration import For, Key, Keys, keys_of, note
 from penstock.settings.hooks import HookKeys, TriggerSettings
 from penstock.settings.metrics import MetricsSettings
+from penstock.settings.onboarding import OnboardingSettings
 from penstock.settings.project import ProjectKeys
 from penstock.settings.schedule import POLICIES, ScheduleKeys
 from penstock.settings.tracing import TracingSettings
@@ -40,6 +41,7 @@ def tables() -> dict[str, str]:
         "route": _table(_row(key, "") for key in keys_of(RouteKeys)),
         "alert_rules": _table(_thresholds()),
         "metrics": _table(_row(key, "metrics.") for key in keys_of(MetricsSettings)),
+        "onboarding": _table(_row(key, "onboarding.") for key in keys_of(OnboardingSettings)),
         "tracing": _table(_row(key, "tracing.") for key in keys_of(TracingSettings)),
         "budget": _table(_row(key, "budget.") for key in keys_of(BudgetKeys)),
         **{

@@ -19,6 +19,7 @@ from penstock.settings.hooks import HookSettings, TriggerSettings
 from penstock.settings.limits import BreakerSettings, Limits
 from penstock.settings.log import LogSettings
 from penstock.settings.metrics import MetricsSettings
+from penstock.settings.onboarding import OnboardingSettings
 from penstock.settings.release import LOCAL, PRODUCTION, PromotionSettings, ReleaseSettings
 from penstock.settings.retention import Retention
 from penstock.settings.retries import RETRY_NAMES, RetryChoice
@@ -167,6 +168,7 @@ class Settings:
     tracing: TracingSettings = field(default_factory=TracingSettings)
     log: LogSettings = field(default_factory=LogSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    onboarding: OnboardingSettings = field(default_factory=OnboardingSettings)
     collections: dict[str, CollectionSettings] = field(default_factory=dict)
     sources: dict[str, SourceSettings] = field(default_factory=dict)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)

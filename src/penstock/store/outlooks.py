@@ -18,6 +18,7 @@ from penstock.gates.capacity import WARD_DEATHS, Admits, Capacity, DrainScope
 from penstock.gates.fair_shares import Room
 from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits, Slot, limits_for
 from penstock.gates.loaded import Loaded
+from penstock.gates.onboarding import Onboarding
 from penstock.gates.project_terms import outside
 from penstock.jobs.job import JobState, Unit
 from penstock.jobs.run import RunKind, RunState
@@ -71,6 +72,7 @@ class _SourceSeen(msgspec.Struct, array_like=True, frozen=True, gc=False):
     degraded_at: float | None
     degraded_reason: str | None
     next_run_at: float | None
+    onboarding: Onboarding | None
 
     @property
     def breaker(self) -> tuple[str, float, int, float] | None:
@@ -351,6 +353,7 @@ def _lane_rows(
             "" in held or each.key in held,
             each.breaker,
             each.level,
+            each.onboarding,
         )
         for each in sources
     }
@@ -456,4 +459,5 @@ def _pretended(look: _Look, source: _SourceSeen, job: _JobSeen | None) -> Lane:
         is_held=bool(look.holds_on(source.key)),
         breaker=None if breaker is None else BreakerFacts(*breaker),
         level=source.level,
+        onboarding=source.onboarding,
     )

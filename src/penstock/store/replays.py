@@ -278,6 +278,11 @@ class Replays(Noun):
         """How many records the replay has made just as they are."""
         return int(self._db.value("staged_same", run_id=run_id))
 
+    def staged_quality(self, run_id: int) -> float | None:
+        """The mean score of what a run has staged; None where nothing has one."""
+        found = self._db.value("staged_quality", run_id=run_id)
+        return None if found is None else float(found)
+
     def reject_shift(
         self, these: Sequence[int], those: Sequence[int], replay_id: int, limit: int = 20
     ) -> Rejects:

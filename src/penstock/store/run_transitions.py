@@ -15,6 +15,7 @@ from penstock.store.health import RunEnd
 from penstock.store.hooks import Ended, tell_ends
 from penstock.store.ledger import Ledger, StageFacts
 from penstock.store.new_jobs import add_jobs
+from penstock.store.onboarding_refusals import refuse_start
 from penstock.store.promises import note_broken
 
 ROOT_KEY = "root"
@@ -37,6 +38,7 @@ def add_run(
     for_drains: bool = False,
 ) -> int | None:
     """A run and its first jobs, in the transaction of another verb; None if its key is known."""
+    refuse_start(db, source_id, kind)
     policy = policy_of(kind, options)
     bounds = bounds_of(plan, options.pages) if policy.is_bounded else {}
     options = msgspec.structs.replace(options, bounds=bounds)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from penstock.store.leaders import Leaders
     from penstock.store.logs import Logs
     from penstock.store.metric_facts import MetricFacts
+    from penstock.store.onboardings import Onboardings
     from penstock.store.outlooks import Outlooks
     from penstock.store.pages import Pages
     from penstock.store.promises import Promises
@@ -75,9 +76,9 @@ if TYPE_CHECKING:
 NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries erasure
-    explanation files hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts outlooks pages
-    promises quarantine record_edits record_exports records rejects releases replays rollups runbooks runs
-    schedules signals snapshots sources tokens undos upkeep workers
+    explanation files hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts onboardings
+    outlooks pages promises quarantine record_edits record_exports records rejects releases replays
+    rollups runbooks runs    schedules signals snapshots sources tokens undos upkeep workers
     """.split()
 )
 
@@ -116,6 +117,7 @@ class Store(ABC):
     leaders: Leaders
     logs: Logs
     metric_facts: MetricFacts
+    onboardings: Onboardings
     outlooks: Outlooks
     pages: Pages
     promises: Promises

@@ -12,6 +12,7 @@ from penstock.journal.job_events import (
     JobSkipped,
     JobSnoozed,
     JobStarted,
+    JobStopped,
     JobSucceeded,
     JobThrottled,
 )
@@ -30,6 +31,7 @@ _ENDS = {
     JobSnoozed.kind: "snoozed",
     JobQuarantined.kind: "quarantined",
     JobReleased.kind: "released",
+    JobStopped.kind: "stopped",
     JobCancelled.kind: "cancelled",
 }
 

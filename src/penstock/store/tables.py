@@ -46,6 +46,7 @@ class Table:
             "idempotency_key",
             "token",
             "inbox",
+            "compliance_check",
             "release_act",
         )
 
@@ -71,6 +72,18 @@ TABLES = (
     _table(
         "health", "source_id", "bad_runs bad_run_id good_probes degraded_at:real degraded_reason"
     ),
+    _table(
+        "onboarding",
+        "source_id",
+        """state changed_at:real changed_by reason keys owner proposed_at:real proposed_by proposed_why
+        approved_at:real approved_by activated_at:real activated_by robots_verdict robots_at:real
+        terms_verdict terms_at:real terms_url terms_hash legal_hold_at:real legal_hold_by
+        legal_hold_reason""",
+    ),
+    _table(
+        "compliance_check", "id", "source_id subject verdict at:real actor reason url hash detail"
+    ),
+    _table("compliance_text", "hash", "content"),
     _table(
         "run",
         "id",

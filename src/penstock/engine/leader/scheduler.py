@@ -243,6 +243,8 @@ class _Look:
     ) -> Start | None:
         if source.unset or self._unloadable(source):
             return None
+        if self._project.why_not_started(source, settings.run_kind):
+            return None
         graph = self._project.graph(source)
         health = self._store.sources.health(row.source_id)
         kind = kind_to_run(settings.run_kind, is_degraded=health.degraded_at is not None)
@@ -261,6 +263,8 @@ class _Look:
             return f"the environment variable {source.unset[0].name} is not set"
         if why := self._unloadable(source):
             return f"its pipeline can't be loaded: {why}"
+        if why := self._project.why_not_started(source, settings.run_kind):
+            return why
         opens_at = slot_opens_at(settings, self._now)
         if opens_at is None:
             return ""

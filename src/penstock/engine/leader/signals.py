@@ -180,6 +180,7 @@ class SignalChore:
         source, schedule, signal = waiter.source, waiter.schedule, row.signal
         health = self._store.sources.health(waiter.source_id)
         kind = kind_to_run(schedule.run_kind, is_degraded=health.degraded_at is not None)
+        self._project.refuse_inactive(source.key, kind)
         graph = self._project.graph(source)
         runs = dict(row.runs)
         if schedule.kind == "after" and signal.source is not None:

@@ -21,7 +21,7 @@ class Spending:
     def __init__(self, rules: ProjectTerms) -> None:
         self._rules = rules
         # Asked for each job, and found by looking at every source.
-        self.has_budgets = rules.has_budgets
+        self._has_budgets = rules.has_budgets
         self._meters: dict[tuple[int, int], dict[str, float]] = {}
         # How many requests of an attempt took how long, by the bound of their bucket; their sum is under "".
         self._latencies: dict[tuple[int, int], dict[str, float]] = {}
@@ -31,6 +31,10 @@ class Spending:
         self._spenders: dict[tuple[str, str], set[str]] = {}
         # The budgets that are used up, as the last claim found them.
         self._exhausted: dict[tuple[str, str, str], BudgetRow] = {}
+
+    @property
+    def has_budgets(self) -> bool:
+        return self._has_budgets or bool(self._rules.trials)
 
     def learn(self, exhausted: Iterable[BudgetRow]) -> None:
         self._exhausted = {(row.scope, row.measure, row.period): row for row in exhausted}

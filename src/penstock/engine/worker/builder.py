@@ -186,7 +186,8 @@ class WorkerBuilder:
 
     @cached_property
     def runs(self) -> KnownRuns:
-        return KnownRuns(self.name, self.resources.store, self.sources, self.loaded)
+        known = (self.sources, self.loaded, self.rules.trials)
+        return KnownRuns(self.name, self.resources.store, *known)
 
     @cached_property
     def stages(self) -> StageConfigs:

@@ -22,6 +22,8 @@ class KnownRuns:
     store: Store
     sources: Mapping[int, SourceConfig]
     loaded: Loaded | None = None
+    # Of the worker's terms: what trial runs may send.
+    trials: dict[int, float] = field(default_factory=dict)
     _views: dict[int, StepRun] = field(default_factory=dict, init=False)
     # Of each of them: it is asked several times for each job.
     _policies: dict[int, RunPolicy] = field(default_factory=dict, init=False)
@@ -51,6 +53,8 @@ class KnownRuns:
             )
             self._views[facts.id] = view
             self._policies[facts.id] = view.policy
+            if facts.options.trial_requests is not None:
+                self.trials[facts.id] = facts.options.trial_requests
 
     def _stamped(self, facts: RunFacts, source_id: int) -> str:
         """The version that a run is performed with here; the run says so from now on.

@@ -10,6 +10,7 @@ from penstock.jobs.effects.coverage import Covered
 from penstock.jobs.effects.effects import MOST_EFFECT_BYTES, MOST_EFFECTS, Effects
 from penstock.jobs.effects.notes import Note
 from penstock.jobs.effects.pages import Announced, Extracted
+from penstock.jobs.effects.proposals import Proposed
 from penstock.jobs.effects.records import Merge, Save
 from penstock.jobs.effects.rejections import Rejection
 from penstock.jobs.effects.signals import Raised
@@ -24,6 +25,7 @@ __all__ = [
     "Mark",
     "Merge",
     "Note",
+    "Proposed",
     "Raised",
     "Rejection",
     "Save",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.checkpoints import Mark
     from penstock.jobs.effects.coverage import Covered
     from penstock.jobs.effects.effects import Effects
+    from penstock.jobs.effects.proposals import Proposed
     from penstock.jobs.effects.records import Save
     from penstock.jobs.effects.rejections import Rejection
     from penstock.jobs.effects.signals import Raised
@@ -60,6 +61,8 @@ class Transaction(Protocol):
     def charge(self, charges: Sequence[tuple[Bound, float]]) -> None: ...
 
     def raise_signals(self, raised: Sequence[tuple[Owned, Raised]]) -> None: ...
+
+    def propose_sources(self, found: Sequence[tuple[Owned, Proposed]]) -> None: ...
 
     def add_rejects(self, rejections: Sequence[tuple[Owned, Rejection]]) -> None: ...
 

@@ -21,6 +21,7 @@ from penstock.jobs.effects.findings import FindingsEffect
 from penstock.jobs.effects.moments import MomentsEffect
 from penstock.jobs.effects.notes import Note, NotesEffect
 from penstock.jobs.effects.pages import Announced, Extracted, PagesEffect
+from penstock.jobs.effects.proposals import ProposalsEffect, Proposed
 from penstock.jobs.effects.records import RecordsEffect, Save
 from penstock.jobs.effects.rejections import Rejection, RejectionsEffect
 from penstock.jobs.effects.schema import SchemaEffect
@@ -82,6 +83,8 @@ class Effects:
     # How long its requests took: how many there were by the bound of their bucket, and under "" the seconds.
     latencies: dict[str, float] = tally(SpendingEffect)
     signals: list[Raised] = many(SignalsEffect, weighed=True)
+    # Sources that were discovered; a person decides about them.
+    proposals: list[Proposed] = many(ProposalsEffect, weighed=True)
     rejections: list[Rejection] = many(RejectionsEffect, chunked=True)
     # Moments around which the source is to be looked at more often.
     moments: list[float] = many(MomentsEffect, chunked=True)

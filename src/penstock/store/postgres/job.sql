@@ -172,7 +172,10 @@ SELECT json_build_array((
     (SELECT next_at FROM penstock.pace WHERE pace.key = s.key),
     EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)),
     (SELECT json_build_array(state, opens_at, ramp, counts_until) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
-    s.level)), '[]')
+    s.level,
+  (SELECT json_build_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    FROM penstock.onboarding AS o WHERE o.source_id = s.id))), '[]')
   FROM (
     SELECT run_id, source_id, kind, stage, unit, queued, cpu, memory_mb,
       (SELECT by_stage FROM f) -> (run_id || ' ' || stage) AS floor
@@ -200,7 +203,10 @@ SELECT coalesce(json_agg(json_build_array(
   (SELECT next_at FROM penstock.pace WHERE pace.key = s.key),
   EXISTS (SELECT 1 FROM penstock.hold WHERE hold.scope IN ('', s.key)),
   (SELECT json_build_array(state, opens_at, ramp, counts_until) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
-  s.level)), '[]')::text
+  s.level,
+  (SELECT json_build_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    FROM penstock.onboarding AS o WHERE o.source_id = s.id))), '[]')::text
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM penstock.job
   WHERE state = 'queued' AND deaths >= 2 GROUP BY run_id, stage

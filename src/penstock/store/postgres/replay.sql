@@ -192,7 +192,7 @@ FROM (
     coalesce(replay.state, '') = 'committing' AS is_cut_short
   FROM found JOIN penstock.run ON run.id = found.run_id JOIN penstock.source ON source.id = run.source_id
   LEFT JOIN penstock.replay ON replay.run_id = run.id
-  WHERE run.finished_at IS NOT NULL
+  WHERE run.kind = 'replay' AND run.finished_at IS NOT NULL
   ORDER BY run.id LIMIT %(limit)s
 ) AS u;
 
@@ -209,7 +209,7 @@ WITH RECURSIVE waiting (run_id) AS (
 SELECT coalesce(json_agg(json_build_array(o.id, o.source_id)), '[]')::text FROM (
   SELECT r.id, r.source_id FROM waiting
   CROSS JOIN LATERAL (
-    SELECT id, source_id FROM penstock.run WHERE id = waiting.run_id AND kind = 'replay' AND finished_at < %(before)s OFFSET 0
+    SELECT id, source_id FROM penstock.run WHERE id = waiting.run_id AND kind IN ('replay', 'probe') AND finished_at < %(before)s OFFSET 0
   ) AS r
   ORDER BY r.id LIMIT 1
 ) AS o;

@@ -61,7 +61,8 @@ NEWS = frozenset(
     {
         "add_jobs", "bury_jobs", "release_jobs", "reopen_run_if_ended_badly", "resume_run_if_paused",
         "resume_source_if_paused", "retry_job_if_stopped", "retry_quarantined_of_run",
-        "start_run_if_draft", "drop_hold", "unhold_job_if_held",
+        "start_run_if_draft", "drop_hold", "unhold_job_if_held", "release_legally_if_held", "activate_if_in",
+        "set_robots", "set_terms", "set_owner",
     }
 )  # fmt: skip
 # What a turn without ends begins with: after these alone there is nothing to let go of.

@@ -12,3 +12,6 @@ ON CONFLICT (run_id) DO UPDATE SET state = excluded.state, sealed = excluded.sea
 UPDATE penstock.replay
 SET added = added + :added, changed = changed + :changed, removed = removed + :removed, at = :now
 WHERE run_id = :run_id;
+
+-- name: staged_quality
+SELECT avg(score) FROM penstock.staged WHERE run_id = :run_id;

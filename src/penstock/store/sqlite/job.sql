@@ -118,7 +118,10 @@ SELECT json_group_array(json_array(
   (SELECT next_at FROM pace WHERE pace.key = s.key),
   EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key)),
   json((SELECT json_array(state, opens_at, ramp, counts_until) FROM breaker WHERE breaker.key = 'source:' || s.key)),
-  s.level))
+  s.level,
+  json((SELECT json_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    FROM onboarding AS o WHERE o.source_id = s.id))))
 FROM run_stage AS g INDEXED BY run_stage_ready
 CROSS JOIN run AS r ON r.id = g.run_id
 CROSS JOIN source AS s ON s.id = r.source_id
@@ -132,7 +135,10 @@ SELECT json_group_array(json_array(
   (SELECT next_at FROM pace WHERE pace.key = s.key),
   EXISTS (SELECT 1 FROM hold WHERE hold.scope IN ('', s.key)),
   json((SELECT json_array(state, opens_at, ramp, counts_until) FROM breaker WHERE breaker.key = 'source:' || s.key)),
-  s.level))
+  s.level,
+  json((SELECT json_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    FROM onboarding AS o WHERE o.source_id = s.id))))
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM job INDEXED BY job_suspect
   WHERE state = 'queued' AND deaths >= 2 GROUP BY run_id, stage

@@ -149,7 +149,7 @@ FROM (
     iif(coalesce(replay.state, '') = 'committing', 'true', 'false') AS is_cut_short
   FROM found CROSS JOIN run ON run.id = found.run_id CROSS JOIN source ON source.id = run.source_id
   LEFT JOIN replay ON replay.run_id = run.id
-  WHERE run.finished_at IS NOT NULL
+  WHERE run.kind = 'replay' AND run.finished_at IS NOT NULL
   ORDER BY run.id LIMIT :limit
 ) AS u;
 
@@ -167,7 +167,7 @@ WITH RECURSIVE waiting (run_id) AS (
 )
 SELECT json_group_array(json_array(id, source_id)) FROM (
   SELECT run.id, run.source_id FROM waiting CROSS JOIN run ON run.id = waiting.run_id
-  WHERE run.kind = 'replay' AND run.finished_at < :before
+  WHERE run.kind IN ('replay', 'probe') AND run.finished_at < :before
   ORDER BY run.id LIMIT 1
 );
 

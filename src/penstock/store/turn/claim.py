@@ -11,11 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
+import msgspec
+
 from penstock.gates.capacity import WARD_DEATHS, Capacity, DrainScope
 from penstock.gates.decide import decide
 from penstock.gates.fair_shares import Grant, Room, confirm
 from penstock.gates.lane import BreakerFacts, Closed, Head, Lane, LaneLimits, Slot, limits_for
 from penstock.gates.loaded import Loaded
+from penstock.gates.onboarding import Onboarding
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.run_policy import policy_of, slot_of
 from penstock.journal.run_events import RunStarted
@@ -179,6 +182,7 @@ class _Facts(TypedDict):
     is_held: bool
     breaker: BreakerFacts | None
     level: float | None
+    onboarding: Onboarding | None
 
 
 def _facts(
@@ -188,6 +192,7 @@ def _facts(
     is_held: int,
     breaker: tuple[str, float, int, float] | None,
     level: float | None,
+    onboarding: Sequence[Any] | Onboarding | None,
 ) -> _Facts:
     return {
         "is_paused": bool(is_paused),
@@ -196,6 +201,7 @@ def _facts(
         "is_held": bool(is_held),
         "breaker": None if breaker is None else BreakerFacts(*breaker),
         "level": level,
+        "onboarding": None if onboarding is None else msgspec.convert(onboarding, Onboarding),
     }
 
 

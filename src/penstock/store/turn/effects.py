@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from penstock.jobs.effects import Covered, Effects, Mark, Raised, Rejection, Save
 from penstock.jobs.effects.effect import Effect, Ended, Repeatable
 from penstock.jobs.effects.effects import ALL_EFFECTS
+from penstock.jobs.effects.proposals import Proposed
 from penstock.jobs.job import JobState, NewJob, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.journal.job_events import JobNoted
@@ -24,6 +25,7 @@ from penstock.store.field_counts import count_fields
 from penstock.store.health import note_probes
 from penstock.store.ledger import Ledger
 from penstock.store.new_jobs import add_children
+from penstock.store.onboardings import add_proposals
 from penstock.store.pages import note_pages
 from penstock.store.promises import note_verified
 from penstock.store.record_rows import save_records
@@ -140,6 +142,18 @@ class EffectTransaction:
     def raise_signals(self, raised: Sequence[tuple[Owned, Raised]]) -> None:
         rows = [(each.name, each.data.decode(), job.source_id, job.run_id) for job, each in raised]
         self._db.do("add_signals", now=self._ledger.now, signals=to_json(rows))
+
+    def propose_sources(self, found: Sequence[tuple[Owned, Proposed]]) -> None:
+        by = self._db.json("source_ids")
+        names = {number: key for key, number in by.items()}
+        add_proposals(
+            self._db,
+            self._ledger,
+            [
+                (each.source, each.keys.decode(), each.reason, names[job.source_id], job.run_id)
+                for job, each in found
+            ],
+        )
 
     def add_rejects(self, rejections: Sequence[tuple[Owned, Rejection]]) -> None:
         add_rejects(self._db, self._ledger, rejections)

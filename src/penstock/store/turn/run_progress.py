@@ -60,7 +60,7 @@ def advance_runs(db: Database, ledger: Ledger, now: float) -> list[int]:
             # A run that was never begun and has nothing left had all its jobs cancelled.
             ends_as = RunState.CANCELLED if run.state is RunState.QUEUED else step.ends_as
             reason, is_good = step.reason, False
-            if policy_of(run.kind).is_probe:
+            if policy_of(run.kind, run.options).is_one_item:
                 ends_as, reason, is_good = end_of_probe(db, run_id, run.counts, ends_as, reason)
             ends_as, reason = end_account(db, ledger, run_id, ends_as, reason)
             reason = reason or cut_words(run.counts, run.options.bounds)

@@ -1,0 +1,36 @@
+"""Why nothing of a source may be started: where it stands, in words, and the verb that comes next."""
+
+from __future__ import annotations
+
+from penstock.errors import Refused, Remedy
+from penstock.gates.onboarding import SourceState
+from penstock.jobs.run import RunKind
+from penstock.jobs.run_policy import policy_of
+from penstock.store.database import Database
+
+
+def refuse_start(db: Database, source_id: int, kind: RunKind) -> None:
+    """Refuse a run that no gate would ever let start: of a source that is not active.
+
+    In trial a source has probes only. A legal hold is a gate, and passes; what is queued waits behind it.
+    """
+    text = db.value("onboarding_state_of", source_id=source_id)
+    if text is None:
+        return
+    state = SourceState(text)
+    if state is SourceState.ACTIVE or (state is SourceState.TRIAL and policy_of(kind).is_probe):
+        return
+    [key] = [key for key, each in db.json("source_ids").items() if each == source_id]
+    raise not_active(key, state)
+
+
+def not_active(key: str, state: SourceState) -> Refused:
+    """Why nothing of it runs, and the verb that comes next."""
+    verbs = {
+        SourceState.PROPOSED: "sources.approve",
+        SourceState.TRIAL: "sources.trial",
+        SourceState.RETIRED: "sources.propose",
+    }
+    words = "in trial" if state is SourceState.TRIAL else state
+    code = f"source_{state}"
+    return Refused(f"{key} is {words}", code=code, remedy=Remedy(verbs[state], key))
