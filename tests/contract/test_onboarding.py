@@ -279,15 +279,17 @@ def test_pipeline_proposes_what_nobody_knows_and_decides_nothing(world: World) -
     activated(world, "known.org")
     retired = activated(world, "gone.org")
     world.store.onboardings.retire(retired, ACTIVE, "ann", "")
-    world.start_with_pages(4)
+    world.source("plain.org")
+    world.start_with_pages(5)
     jobs = world.claim()
 
-    found = ("new.org", "new.org", "known.org", "gone.org")
+    found = ("new.org", "new.org", "known.org", "gone.org", "plain.org")
     world.turn("w", *(done(j, effects=discovered(k)) for j, k in zip(jobs, found, strict=True)))
 
     seen = {row.source: (row.state, row.proposed_by) for row in world.store.onboardings.all()}
     assert seen["new.org"] == (PROPOSED, "pipeline of acme.com")
     assert (seen["known.org"][0], seen["gone.org"][0]) == (ACTIVE, SourceState.RETIRED)
+    assert "plain.org" not in seen
     assert kinds(world).count("proposed") == 3
     with pytest.raises(Refused, match="proposed"):
         world.start(source="new.org", key="more")

@@ -83,6 +83,8 @@ NEEDED = {
     "simulate._table": ("figure", "now"),
     "sites.show_list": ("domain", "state"),
     "sites.show_proposals": ("domain", "proposal", "kind"),
+    # Several tables, each with columns of its own.
+    "source_lifecycle.report": (),
     "sources.run": ("source", "state"),
     "status._tell_runs": ("run", "source", "state"),
     "token.show_list": ("name", "role", "state"),
@@ -212,7 +214,8 @@ def commands(rig: Rig) -> list[list[str]]:
     job = str(_quarantined(rig))
     replay = next(str(row.id) for row in rig.store.runs.newest() if row.kind == "replay")
     return [
-        ["status"], ["sources"], ["runs"], ["runs", "show", "1"], ["jobs"], ["jobs", job],
+        ["status"], ["sources"], ["sources", "report", SHOP],
+        ["runs"], ["runs", "show", "1"], ["jobs"], ["jobs", job],
         ["records"], ["records", "product"], ["events"], ["workers"], ["signals"], ["hooks"],
         ["checkpoints", SHOP], ["checkpoints", SHOP, "--history", "prices-of-the-european-shop"],
         ["rejects", "list"], ["quarantine", "list"], ["quarantine", "show", job], ["breakers"],

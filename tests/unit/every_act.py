@@ -82,6 +82,7 @@ def write(folder: Path, receiver: str) -> None:
             "schedule": {"signal": "go"},
             "degrade_after": 0,
         },
+        "extra": {"pipeline": "acts_steps:shop"},
         "learns": {"pipeline": "acts_steps:learns"},
         "prices": {"pipeline": "acts_steps:prices", "backfill": {"window": "1d"}},
     }
@@ -98,7 +99,7 @@ class Stage:
         self.project = project
         self.clock = VirtualClock(time.time())
         project.clock = self.clock
-        self._seeds = iter(range(1, 1000))
+        self.seeds = iter(range(1, 1000))
         self._rules = iter(("zero-yield", "quality-drop", "stale-source"))
 
     def set_for(self, act: str) -> dict[str, Any]:
@@ -124,9 +125,31 @@ class Stage:
         return run
 
     def work(self) -> None:
-        network, seed = ScriptedNetwork.of_pages({}), next(self._seeds)
+        network, seed = ScriptedNetwork.of_pages({}), next(self.seeds)
         with Simulation(self.project, network, seed=seed, clock=self.clock) as simulation:
             simulation.run()
+
+    def onboarded(self, state: str) -> dict[str, Any]:
+        """A source of its own, in this state of its onboarding."""
+        sources = self.project.sources
+        sources.legal_release("extra", actor="stage", reason="stage")
+        if sources.onboarding("extra").state != "retired":
+            sources.retire("extra", actor="stage")
+        if state != "retired":
+            sources.propose("extra", owner="team", actor="stage")
+            sources.check("extra", actor="stage")
+            sources.accept_terms("extra", actor="stage", reason="stage")
+        if state in ("trial", "tried"):
+            sources.approve("extra", actor="stage")
+        if state == "tried":
+            sources.trial("extra", actor="stage")
+            self.work()
+        return {"source": "extra"}
+
+    def on_hold(self) -> dict[str, Any]:
+        given = self.onboarded("trial")
+        self.project.sources.legal_hold("extra", actor="stage", reason="stage")
+        return given
 
     def replayed(self) -> int:
         replay = self.project.replays.start(self.worked(), actor="stage").run.id
@@ -257,6 +280,19 @@ SCENES: dict[str, Scene] = {
     "runs.undo": lambda stage: {"run": stage.worked()},
     "sources.pause": lambda stage: SHOP,
     "sources.resume": _after(lambda stage: stage.project.sources.pause("shop"), SHOP),
+    "sources.propose": lambda stage: stage.onboarded("retired"),
+    "sources.own": lambda stage: {
+        **stage.onboarded("proposed"),
+        "owner": f"team {next(stage.seeds)}",
+    },
+    "sources.check": lambda stage: stage.onboarded("proposed"),
+    "sources.accept_terms": lambda stage: stage.onboarded("proposed"),
+    "sources.approve": lambda stage: stage.onboarded("proposed"),
+    "sources.trial": lambda stage: stage.onboarded("trial"),
+    "sources.activate": lambda stage: stage.onboarded("tried"),
+    "sources.retire": lambda stage: stage.onboarded("trial"),
+    "sources.legal_hold": lambda stage: stage.onboarded("trial"),
+    "sources.legal_release": lambda stage: stage.on_hold(),
     "sources.hold": lambda stage: SHOP,
     "sources.unhold": _after(lambda stage: stage.project.sources.hold("shop"), SHOP),
     "jobs.retry": lambda stage: {"job": stage.failed_job()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import tempfile
@@ -9,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from penstock.app.recognition import recognise
 from penstock.app.views.connectors import AddedView, ProbeView
@@ -71,6 +74,11 @@ def add(
     Nothing is written if the sample fails: a source that can't be read now is not worth having.
     """
     file = folder / FILE_NAME
+    if file.exists() and load_settings(file).onboarding.required:
+        raise Refused(
+            "this project requires onboarding, and adding a source reads a sample of it",
+            f"penstock sources propose {proposal.name} --connector {proposal.connector}",
+        )
     before = file.read_text("utf-8") if file.exists() else f"project: {_project_name(folder)}\n"
     if file.exists() and proposal.name in load_settings(file).sources:
         raise Refused(
@@ -103,6 +111,41 @@ def add(
         samples=found.samples,
         is_written=not dry_run,
     )
+
+
+def write_source(file: Path, name: str, keys: dict[str, Any]) -> None:
+    """Write a source into penstock.yaml as it is now; no other line is touched.
+
+    Others who do so at the same time wait. Refused with the lines to write where the file can't be written.
+    """
+    descriptor = os.open(file.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if name not in load_settings(file).sources:
+            _write_source(file, name, keys)
+    finally:
+        os.close(descriptor)
+
+
+def _write_source(file: Path, name: str, keys: dict[str, Any]) -> None:
+    text = with_source(file.read_text("utf-8"), name, keys)
+    try:
+        written, beside = tempfile.mkstemp(".yaml", ".penstock-add-", file.parent)
+    except OSError as error:
+        lines = yaml.safe_dump({name: keys}, sort_keys=False, allow_unicode=True)
+        hint = f"add this to its sources, then approve again:\n{lines}"
+        raise Refused(f"{file.name} can't be written ({error.strerror})", hint) from None
+    try:
+        with os.fdopen(written, "w", encoding="utf-8") as new:
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+        if not is_the_same_but_for(file, Path(beside), name):
+            raise Refused(f"{file.name} would not say the same as before; nothing was written")
+        os.chmod(beside, file.stat().st_mode & 0o777)
+        os.replace(beside, file)
+    finally:
+        Path(beside).unlink(missing_ok=True)
 
 
 def _probed(file: Path, name: str, network: Network | None) -> ProbeView:

@@ -98,8 +98,11 @@ class Pages(Noun):
         item of the newest job for this address. `offline` reads pages from their snapshots.
         """
         from penstock.app.run_performer import in_own_loop
+        from penstock.app.source_lifecycle import refuse_fetch
         from penstock.engine.dry_run import try_page
 
+        if not offline:
+            refuse_fetch(self._project, source)
         return tried_view(
             in_own_loop(
                 lambda: try_page(

@@ -112,6 +112,12 @@ class Replays(Noun):
     ) -> CommittedView:
         """Write the staged changes of a replay. `force` also overwrites what others have changed since."""
         row = staged(self._project, run)
+        if row.options.is_trial:
+            raise Refused(
+                f"run {run} is a trial: what it staged is only to be looked at",
+                "activate the source; its first run saves them",
+                code="trial_not_committed",
+            )
         done = replay_service.commit(
             self._store, row.id, is_forced=force, actor=who(actor), reason=reason
         )

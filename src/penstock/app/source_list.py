@@ -29,7 +29,9 @@ class SourceList:
     def __init__(self, project: Nouns, rows: Sequence[SourceRow] | None = None) -> None:
         _ = project.source_ids  # a source that is new in the file becomes known to the store
         store = project.connection
+        self._project = project
         self._configured = project.settings.sources
+        self._onboardings = {each.source: each for each in store.onboardings.all()}
         self.rows = store.sources.all() if rows is None else rows
         self._holds = {each.scope: each for each in store.sources.holds()}
         self._broken = {
@@ -47,6 +49,8 @@ class SourceList:
         key, configured = row.key, self._configured.get(row.key)
         return SourceDetail(
             **{**known_of(row), "schedule": self._schedule(key, configured)},
+            lifecycle=self._project.source_state(key, self._onboardings.get(key), is_known=True),
+            owner=self._onboardings[key].owner if key in self._onboardings else "",
             pipeline=_pipeline(configured) if configured is not None else None,
             breaker=self._broken.get(f"source:{key}"),
             held=[hold_view(self._holds[scope]) for scope in ("", key) if scope in self._holds],

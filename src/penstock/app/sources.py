@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.app.next_runs import next_run
-from penstock.app.noun import Noun, who
+from penstock.app.noun import who
 from penstock.app.paging import USUAL, page_within
+from penstock.app.source_lifecycle import SourceLifecycle
 from penstock.app.source_list import SourceList
 from penstock.app.views.sources import (
     HoldView,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.store.rows import SourceRow
 
 
-class Sources(Noun):
+class Sources(SourceLifecycle):
     """The sources of a project."""
 
     def list(self, *, cursor: str | None = None, limit: int = USUAL) -> Page[SourceDetail]:
@@ -63,6 +64,7 @@ class Sources(Noun):
         """
         from penstock.app.source_probe import probe
 
+        self._refuse_fetch(source)
         return probe(self._project, source, records, include_private=include_private)
 
     def holds(self) -> Sequence[HoldView]:

@@ -12,6 +12,12 @@ _MORE = "another tool says the same and more"
 
 LEFT_OUT: dict[str, str] = {
     "records.forget": "it erases for good, and nothing brings it back: only a person may, at a shell",
+    "sources.accept_terms": "that terms allow something is decided by a person who has read them",
+    "sources.legal_release": "a legal hold is ended by a person",
+    "sources.onboarding": _MORE,
+    "sources.compliance": _MORE,
+    "sources.trials": _MORE,
+    "sources.checked_text": "whole texts of strangers, for a person to read",
     "store.migrate": _DATABASE,
     "store.rename": _DATABASE,
     "store.plan": _DATABASE,

@@ -32,6 +32,10 @@ DESTRUCTIVE = frozenset(
         "replays.commit",
         "replays.drop",
         "runbooks.do",
+        "sources.activate",
+        "sources.approve",
+        "sources.legal_hold",
+        "sources.retire",
     }
 )
 # Acts that say in their own words why they were done, or that are facts.
@@ -45,6 +49,7 @@ REPEATABLE = frozenset(
         "sources.resume",
         "sources.hold",
         "sources.unhold",
+        "sources.own",
         "jobs.hold",
         "jobs.unhold",
         "breakers.close",

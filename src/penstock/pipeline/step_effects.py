@@ -151,9 +151,7 @@ class StepEffects(StepView):
             raise self._bad(f"ctx.propose_source: {error.message}") from None
         encoded = self._json("ctx.propose_source", keys)
         if not keys or len(encoded) > LARGEST_PROPOSAL:
-            raise self._bad(
-                f"ctx.propose_source needs the keys of a source, at most {LARGEST_PROPOSAL:,} bytes"
-            )
+            raise self._bad("ctx.propose_source needs the keys of a source, 20 KB at most")
         if b"${" in encoded:
             raise self._bad("ctx.propose_source: a discovered source can't ask for variables")
         if len(self._attempt.effects.proposals) >= MOST_PROPOSED:

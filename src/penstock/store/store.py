@@ -78,7 +78,7 @@ NOUNS = frozenset(
     alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries erasure
     explanation files hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts onboardings
     outlooks pages promises quarantine record_edits record_exports records rejects releases replays
-    rollups runbooks runs    schedules signals snapshots sources tokens undos upkeep workers
+    rollups runbooks runs schedules signals snapshots sources tokens undos upkeep workers
     """.split()
 )
 

@@ -106,6 +106,63 @@ WORDS: dict[str, ActWords] = {
     "sources.unhold": ActWords(
         "End the hold", "Maintenance ends, and jobs start again.", "penstock unhold {source}"
     ),
+    "sources.propose": ActWords(
+        "Propose",
+        "The source is proposed. Nothing of it is fetched before it is checked, approved and tried.",
+        "penstock sources propose {source}",
+    ),
+    "sources.own": ActWords(
+        "Set the owner",
+        "This person or team is responsible for the source.",
+        "penstock sources own {source} {owner}",
+        asks=("owner",),
+    ),
+    "sources.check": ActWords(
+        "Check robots.txt and terms",
+        "robots.txt and the terms are read now. Terms that have changed stop the source.",
+        "penstock sources check {source}",
+    ),
+    "sources.accept_terms": ActWords(
+        "Accept the terms",
+        "The terms, as they are now, allow what is done with the source.",
+        "penstock sources check {source} --accept-terms",
+        is_grave=True,
+    ),
+    "sources.approve": ActWords(
+        "Approve for a trial",
+        "Trial runs may fetch the source. If it is not in penstock.yaml yet, it is written there.",
+        "penstock sources approve {source}",
+        is_grave=True,
+    ),
+    "sources.trial": ActWords(
+        "Start a trial",
+        "A limited run. Its records are staged, and nobody else reads them.",
+        "penstock sources trial {source} --detach",
+    ),
+    "sources.activate": ActWords(
+        "Activate",
+        "The source is ingested from now on, by its schedule.",
+        "penstock sources activate {source} --yes",
+        is_grave=True,
+    ),
+    "sources.retire": ActWords(
+        "Retire",
+        "Its unfinished runs are cancelled, and nothing more of it starts. Its records stay.",
+        "penstock sources retire {source} --yes",
+        is_grave=True,
+    ),
+    "sources.legal_hold": ActWords(
+        "Legal hold",
+        "Everything of the source stops at once, running attempts too.",
+        "penstock sources legal-hold {source} --yes",
+        is_grave=True,
+    ),
+    "sources.legal_release": ActWords(
+        "End the legal hold",
+        "What was stopped continues.",
+        "penstock sources legal-release {source} --yes",
+        is_grave=True,
+    ),
     "jobs.retry": ActWords(
         "Retry",
         "The job is queued again with all its tries; an ended run opens again.",

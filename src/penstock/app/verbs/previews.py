@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.counting import count
 from penstock.errors import UsageError
+from penstock.settings import normalise_source
 
 if TYPE_CHECKING:
     from penstock.app import Project
@@ -57,6 +58,29 @@ def _of_source(project: Project, given: Given) -> Facts:
     state = ", ".join(name for name, is_so in marks.items() if is_so) or "open"
     counted = {name: getattr(source, name) for name in ("queued", "running", "waiting")}
     return {"source": source.key, "state now": state, "schedule": source.schedule, **counted}
+
+
+def _proposed(project: Project, given: Given) -> Facts:
+    key = normalise_source(given.get("source", ""))
+    is_known = key in project.settings.sources or key in project.connection.sources.ids()
+    return _onboarded(project, given) if is_known else {"source": key, "state now": "unknown"}
+
+
+def _onboarded(project: Project, given: Given) -> Facts:
+    """Where it stands, what it lacks, and what its last trial came to."""
+    seen = project.sources.onboarding(given["source"])
+    report: Facts = {"source": seen.source, "state now": seen.state, "owner": seen.owner or "none"}
+    if seen.keys:
+        report["proposed configuration"] = dict(seen.keys)
+    lacks = project.sources.compliance(seen.source).gaps
+    report["missing before it may be fetched"] = ", ".join(lacks) or "nothing"
+    trial = next(iter(project.sources.trials(seen.source)), None)
+    if trial is not None:
+        words = (
+            f"{count(trial.records, 'record')}, {trial.rejected} rejected, {trial.failed} failed"
+        )
+        report["last trial"] = f"run {trial.run_id} {trial.state}: {words}"
+    return report
 
 
 def _of_job(project: Project, given: Given) -> Facts:
@@ -160,6 +184,11 @@ LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
     "replays.start": _replayed,
     **dict.fromkeys(("sources.pause", "sources.resume", "sources.hold"), _of_source),
     **dict.fromkeys(("sources.unhold", "runs.probe"), _of_source),
+    "sources.propose": _proposed,
+    **dict.fromkeys(("sources.own", "sources.check", "sources.accept_terms"), _onboarded),
+    **dict.fromkeys(("sources.approve", "sources.trial", "sources.activate"), _onboarded),
+    **dict.fromkeys(("sources.retire", "sources.legal_hold"), _onboarded),
+    "sources.legal_release": _onboarded,
     **dict.fromkeys(("schedules.set_cadence", "schedules.undo_cadence"), _of_source),
     **dict.fromkeys(("jobs.retry", "jobs.cancel", "jobs.hold", "jobs.unhold"), _of_job),
     "quarantine.note": _of_job,

@@ -74,9 +74,11 @@ class SourceDetail(SourceView, frozen=True, kw_only=True):
     """A source with what penstock.yaml says of it, and what keeps it from starting.
 
     A former source, which is no longer configured, has no pipeline. `spent` is the exhausted budget. For
-    why it does not start, see `project.outlook`.
+    why it does not start, see `project.outlook`. `lifecycle` is `proposed`, `trial`, `active` or `retired`.
     """
 
+    lifecycle: str
+    owner: str
     pipeline: str | None
     breaker: BreakerView | None
     held: list[HoldView]

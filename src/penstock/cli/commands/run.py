@@ -11,6 +11,7 @@ from penstock.cli.parser import Commands, add_command, add_reason, whole_number
 from penstock.cli.render.output import Output
 from penstock.cli.render.service_log import add_log_format
 from penstock.errors import Refused, UsageError
+from penstock.shell import command_of
 
 if TYPE_CHECKING:
     from penstock.app import Project
@@ -119,7 +120,10 @@ def _started(project: Project, args: argparse.Namespace) -> StartedMany:
 
 def _left_out(each: LeftOut) -> str:
     if isinstance(each.error, Refused):
-        return f"left out: {each.error.message}; penstock run {each.source} --kind probe"
+        is_degraded = each.error.code == "source_degraded"
+        command = f"penstock run {each.source} --kind probe"
+        command = command if is_degraded else command_of(each.error.remedy)
+        return f"left out: {each.error.message}; {command}".removesuffix("; ")
     return f"left out: {each.source}: {each.error.message}"
 
 

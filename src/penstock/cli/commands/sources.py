@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from penstock.cli.commands.source_lifecycle import add_lifecycle
 from penstock.cli.parser import Commands, add_command, add_json
 from penstock.cli.render.tables import text, whole
 from penstock.cli.render.wording import duration, local_time, until
@@ -14,14 +15,25 @@ if TYPE_CHECKING:
     from penstock.app.views.sources import SourceDetail
 
 DESCRIPTION = """\
-List the sources of penstock.yaml, and former ones that still have history. --check imports the pipelines of
-all sources and says what is wrong with them; without it, none of your code runs."""
+List the sources of penstock.yaml, those that were proposed, and former ones that still have history. The
+verbs lead a source from its proposal over checks and a trial to its activation. --check imports the
+pipelines of all sources and says what is wrong with them; without it, none of your code runs."""
 EXAMPLES = """\
   penstock sources
   penstock sources --check
-  penstock sources --json"""
+  penstock sources --json
+  penstock sources --state proposed
+  penstock sources propose shop.example --connector web --set sitemap=https://shop.example/sitemap.xml
+  penstock sources report acme.com"""
+STATES = ("proposed", "trial", "active", "retired")
 COLUMNS = (
-    *("source", text("pipeline", 6), text("schedule", 4), whole("next run", 3)),
+    *(
+        "source",
+        whole("lifecycle", 1),
+        text("pipeline", 6),
+        text("schedule", 4),
+        whole("next run", 3),
+    ),
     *(whole("last run", 5), "state", whole("queued", 5), whole("running", 5)),
     *(whole("waiting", 5), whole("quarantined", 1), text("why not now", 1, 20)),
 )
@@ -30,8 +42,13 @@ COLUMNS = (
 def register(commands: Commands) -> None:
     parser = add_command(commands, "sources", DESCRIPTION, EXAMPLES)
     parser.add_argument("--check", action="store_true", help="import and check their pipelines")
+    parser.add_argument(
+        "--state", choices=STATES, metavar="STATE", help=f"only those: {', '.join(STATES)}"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    add_lifecycle(verbs)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         if args.check:
             project.validate()
         found = list(project.sources.each())
+        if args.state:
+            found = [each for each in found if each.lifecycle == args.state]
         known = {} if args.json else {each.source: each for each in project.outlook()}
         file = project.settings.file
     if args.json:
@@ -55,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
 def _row(source: SourceDetail, seen: SourceOutlook | None, file: str) -> tuple[object, ...]:
     return (
         source.key,
+        "" if source.lifecycle == "active" else source.lifecycle,
         source.pipeline or "",
         source.schedule,
         local_time(source.next_run_at) if source.is_configured else "",
@@ -70,12 +90,14 @@ def _why_not_now(source: SourceDetail, seen: SourceOutlook | None, file: str) ->
     from penstock.cli.commands.breakers import words
     from penstock.cli.commands.status import degraded_words, held_words, paused_words
 
-    if not source.is_configured:
+    if not source.is_configured and source.lifecycle != "proposed":
         return f"not in {file} any more"
     if seen is None or not seen.stops:
         return ""
     stop, now = seen.stops[0], seen.now
     match stop.name:
+        case "legal_hold" | "lifecycle" | "compliance":
+            return stop.by
         case "variables":
             return f"the environment variable {stop.by}"
         case "held" if source.held:

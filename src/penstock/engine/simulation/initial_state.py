@@ -70,7 +70,7 @@ def read_beginning(project: Project, assumed: Assumptions | None = None) -> Init
     breakers = {row.name: _breaker(row) for row in found if row.kind == "source"}
     hosts = {row.name: _breaker(row) for row in found if row.kind == "host"}
     due = _next_due(store)
-    held = {row.scope for row in store.sources.holds()}
+    held = {row.scope for row in store.sources.holds()} | _not_active(project)
     stale = _stale_since(store)
     present = {
         key: replace(
@@ -85,6 +85,17 @@ def read_beginning(project: Project, assumed: Assumptions | None = None) -> Init
     past = read_past(store, settings.sources, assumed.sample)
     is_held = WHOLE_PROJECT in held
     return InitialState(store.now(), past, present, tuple(accounts), is_held, hosts, coming)
+
+
+def _not_active(project: Project) -> set[str]:
+    """Sources of which nothing starts, because nobody has activated them or they are on legal hold."""
+    known = {row.source: row for row in project.connection.onboardings.all()}
+    return {
+        key
+        for key in {*known, *project.settings.sources}
+        if project.source_state(key, known.get(key), is_known=True) != "active"
+        or (key in known and known[key].legal_hold_at is not None)
+    }
 
 
 def _stale_since(store: Store) -> dict[str, float]:

@@ -36,6 +36,7 @@ FIELDS = {
     "for_s": ("For how long", "30m or 2h", "1h"),
     "kind": ("Kind of run", "full, incremental or probe", "full"),
     "text": ("Note", "", ""),
+    "owner": ("Owner", "a person or a team", ""),
     "to_time": ("Back to which time", "2026-11-15 or 2026-11-15T08:00:00Z", ""),
     "level": ("Class", "low, medium or high", ""),
     "start": ("From", "2026-11-01 or 2026-11-01T08:00:00Z", ""),

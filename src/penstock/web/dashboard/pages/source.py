@@ -37,7 +37,7 @@ def read(visit: Visit) -> dict[str, Any]:
     return {
         "source": source,
         "outlook": next(iter(project.outlook([source.key])), None)
-        if source.is_configured
+        if source.is_configured or source.lifecycle != "active"
         else None,
         "next_run": project.sources.next_run(source.key),
         "runs": runs[:RUNS],
@@ -49,9 +49,22 @@ def read(visit: Visit) -> dict[str, Any]:
         "budgets": budgets,
         "burn_downs": burn_downs(project, budgets, now),
         **_alerted(project, source.key),
+        **_onboarded(project, source),
         "pipelines": pipeline_history(runs),
         **_configured(project, source),
         "events": project.journal.of_source(source.key, limit=EVENTS),
+    }
+
+
+def _onboarded(project: Project, source: SourceDetail) -> dict[str, Any]:
+    """Where it stands and why; of a source that was never proposed, where nobody has to be, nothing."""
+    seen = project.sources.onboarding(source.key)
+    if seen.changed_at is None and source.lifecycle == "active":
+        return {"onboarding": None, "compliance": None, "trials": []}
+    return {
+        "onboarding": seen,
+        "compliance": project.sources.compliance(source.key),
+        "trials": project.sources.trials(source.key),
     }
 
 
