@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from penstock.engine.foreground import nothing_left
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource
@@ -36,6 +37,25 @@ def test_job_that_is_due_does_not_wake_the_next_one(world: World) -> None:
     world.clock.advance(30)
 
     assert [job.id for job in world.claim()] == [one.id]
+
+
+def test_job_that_is_claimed_between_two_looks_is_not_taken_for_idleness(world: World) -> None:
+    run_id = world.start_with_pages(1)
+    source_id = world.source()
+    known = Loaded("", {}, {source_id: LoadedSource("v1", ("discover", "extract", "persist"))})
+    other = world.kind.open(world.path, world.clock)
+    look = world.store.jobs.running_streams
+
+    def look_and_be_overtaken() -> int:
+        found = look()
+        other.turn("w", [], Capacity(1), world.limits)
+        return found
+
+    world.store.jobs.running_streams = look_and_be_overtaken  # type: ignore[method-assign]
+    assert not nothing_left(world.store, (), known)
+
+    assert [job.state for job in world.jobs(run_id, stage="extract")] == ["running"]
+    other.close()
 
 
 def test_due_time_survives_a_restart(world: World) -> None:

@@ -103,12 +103,14 @@ def nothing_left(store: Store, outside: Sequence[int] = (), loaded: Loaded | Non
 
     What is not `loaded` waits for a worker that knows it, and nobody waits for that.
     """
-    seen = store.overview()
-    if seen.running > store.jobs.running_streams():
-        return False
-    startable = store.jobs.startable_stages(PATIENCE_S, outside)
-    if any(loaded is None or loaded.knows(*where) for where in startable):
-        return False
-    if store.deliveries.has_to_deliver():
-        return False
-    return seen.next_due_at is None or seen.next_due_at > store.now() + PATIENCE_S
+    # A job that is claimed between two looks would be neither among the running nor among the queued.
+    with store.at_one_moment():
+        seen = store.overview()
+        if seen.running > store.jobs.running_streams():
+            return False
+        startable = store.jobs.startable_stages(PATIENCE_S, outside)
+        if any(loaded is None or loaded.knows(*where) for where in startable):
+            return False
+        if store.deliveries.has_to_deliver():
+            return False
+        return seen.next_due_at is None or seen.next_due_at > store.now() + PATIENCE_S

@@ -186,6 +186,10 @@ class Store(ABC):
         """From where what is written through this connection comes, for the journal; None for a worker."""
         self._db.origin = origin
 
+    def at_one_moment(self) -> AbstractContextManager[float]:
+        """Several reads of one moment, whatever others write meanwhile; locks nothing."""
+        return self._db.at_one_moment()
+
     def only_reading(self, longest_s: float) -> AbstractContextManager[None]:
         """While this lasts nothing can be written, and a read that takes longer is given up."""
         return self._db.only_reading(longest_s)
