@@ -16,9 +16,9 @@ from penstock.app import replay_service
 from penstock.app import undo as undo_service
 from penstock.store.sqlite.store import SqliteStore
 from penstock.testing import VirtualClock
+from penstock.testing.crash.faults import KILLED, Count, FaultyDisk, KillAt, Plan, PowerCut
 from tests.contract.replaying import Shop
 from tests.contract.scenes import SQLITE, World
-from tests.crash.faults import KILLED, Count, FaultyDisk, KillAt, Plan, PowerCut
 
 PAGES = {f"p{n}": {"n": n} for n in range(6)}
 BETTER = {f"p{n}": {"n": n, "better": True} for n in range(5)}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from tests.crash.small_run import lay_out, work
+from penstock.testing.crash.small_run import lay_out, work
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK
 
 LOOKS = (

@@ -21,7 +21,7 @@ ENVIRONMENT = {
 
 def sweep(*words: str, within_s: float) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.crash.sweep", *words],
+        [sys.executable, "-m", "penstock.testing.crash", *words],
         cwd=ROOT,
         env=ENVIRONMENT,
         capture_output=True,

@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from penstock.prove.wrong_clock import WrongClock
 from tests.journeys.rig import Rig, kill, until
-from tests.journeys.wrong_clock import WrongClock
 from tests.unit.test_alert_routes import SLACK, Receiver, receiving
 
 PIPELINE = """

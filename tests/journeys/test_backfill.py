@@ -12,8 +12,8 @@ import pytest
 
 from penstock.jobs.job import JobState
 from penstock.pipeline.planner import AHEAD_JOBS, CHUNK_UNITS
+from penstock.prove.killer import Killer
 from tests.journeys.rig import CountingSite, Rig, counting_site, kill, until
-from tests.journeys.test_kills import Killer
 
 PRICES = """
 from penstock import Pipeline

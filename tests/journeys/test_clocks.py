@@ -8,11 +8,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from penstock.prove.wrong_clock import WrongClock
 from penstock.store.workers import LEASE_S
 from tests.journeys.holding import HOLDING, holding_source, let_go, wait_until_held
 from tests.journeys.rig import CLOCK, ENVIRONMENT, Rig, until
 from tests.journeys.test_many_hosts import TICKS, pids_by_host, stop
-from tests.journeys.wrong_clock import WrongClock
 
 HOUR_S = 3600.0
 BOTH = f"""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.app.drains import Drains
     from penstock.app.exports import Exports
     from penstock.app.figures import Figures
+    from penstock.app.golden import Golden
     from penstock.app.hooks import Hooks
     from penstock.app.jobs import Jobs
     from penstock.app.journal import Journal
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.app.views.forecast import ForecastView
     from penstock.app.views.outlook import Explanation, SourceOutlook
     from penstock.app.views.overview import OverviewView
+    from penstock.app.views.proof import ProofView
     from penstock.app.views.search import SearchView
     from penstock.app.views.status import StatusView
     from penstock.app.workers import Workers
@@ -96,6 +98,25 @@ class Nouns(project.Project):
         from penstock.app.outlook import outlook
 
         return shown(self, outlook(self, sources))
+
+    def prove(
+        self,
+        *,
+        kills: int = 20,
+        minutes: float | None = None,
+        seed: int | None = None,
+        only: Sequence[str] = (),
+        on_progress: Callable[[str, str], None] | None = None,
+    ) -> ProofView:
+        """Kill, stop and fault a scratch project here, with this project's settings: what survived.
+
+        It starts processes of its own beside the project's database, and a site on loopback; the project's
+        data, code and sources are not touched. It takes a few minutes, or as many as `minutes` says.
+        `on_progress` is called with a scene and what happens in it.
+        """
+        from penstock.app.proof import prove
+
+        return prove(self, kills, minutes, seed, only, on_progress)
 
     def forecast(
         self,
@@ -191,6 +212,13 @@ class Nouns(project.Project):
         from penstock.app.figures import Figures
 
         return Figures(self)
+
+    @cached_property
+    def golden(self) -> Golden:
+        """Golden corpora: stored pages with the records that were approved for them."""
+        from penstock.app.golden import Golden
+
+        return Golden(self)
 
     @cached_property
     def hooks(self) -> Hooks:

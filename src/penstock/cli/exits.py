@@ -21,8 +21,14 @@ MEANINGS = {
     DONE: "done; every run completed",
     BUG: "something unexpected: a bug, or the machine (no permission, no memory)",
     USAGE: "the command, the configuration or a pipeline is wrong; nothing was started",
-    PARTIAL: "a run ended partial: some of its pages are in quarantine; or an export left something out",
-    FAILED: "a run failed or was cancelled; a route did not accept a test; or `doctor` found a problem",
+    PARTIAL: (
+        "a run ended partial: some of its pages are in quarantine; an export or a golden corpus left "
+        "something out; or `prove` could test nothing"
+    ),
+    FAILED: (
+        "a run failed or was cancelled; a route did not accept a test; `doctor` found a problem, "
+        "`golden check` a difference, or `prove` a broken promise"
+    ),
     STORE: "the database can't be opened, read or written, or `db check` found problems",
     ALREADY_RUNNING: "another Penstock works on this project",
     REFUSED: "possible, but not in the present state, or not without `--yes`",

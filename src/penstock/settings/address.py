@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from ipaddress import ip_address
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 from penstock.errors import ConfigError
 
@@ -67,6 +67,26 @@ def without_schema(store: str) -> str:
     # The empty host of postgresql:///name has to keep its slashes.
     rest, _, _ = store.partition("?")
     return f"{rest}?{'&'.join(options)}" if any(options) else rest
+
+
+def server_of(store: str) -> tuple[str, int]:
+    """The host and port in an address; ("", 0) where it names a socket file, more than one host, or none."""
+    url = urlsplit(store)
+    options = parse_qs(url.query)
+    server = url.netloc.rpartition("@")[2]
+    if "host" in options or "hostaddr" in options or "port" in options or "," in server:
+        return "", 0
+    host = url.hostname or ""
+    return (host, url.port or 5432) if host and not host.startswith(("/", "@", "%2f")) else ("", 0)
+
+
+def through_port(store: str, port: int) -> str:
+    """The same server by way of a port on loopback; a certificate is still held against the host's name."""
+    url = urlsplit(store)
+    user, at, _ = url.netloc.rpartition("@")
+    netloc = f"{user}{at}{url.hostname}:{port}"
+    query = f"{url.query}&hostaddr=127.0.0.1" if url.query else "hostaddr=127.0.0.1"
+    return urlunsplit(url._replace(netloc=netloc, query=query))
 
 
 def is_unprotected(store: str, environ: Mapping[str, str]) -> bool:

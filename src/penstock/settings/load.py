@@ -85,6 +85,7 @@ def load_settings(
     environ: Mapping[str, str] = os.environ,
     changes: Sequence[str] = (),
     more: Mapping[str, Mapping[str, Any]] | None = None,
+    without: Collection[str] = (),
 ) -> Settings:
     """The settings of the project whose penstock.yaml, or whose folder, this is.
 
@@ -92,6 +93,7 @@ def load_settings(
     file is refused: a mistyped name must not run a project with another environment's settings; `local` is
     what a project is without one, and needs no file. `changes`
     are laid over both: `acme.com.schedule.every=6h`. `more` are sources that the file does not have yet.
+    Keys at the top that are `without` count as not written.
     """
     file = _project_file(Path(path).absolute())
     dotenv = read_dotenv(file.parent)
@@ -99,7 +101,7 @@ def load_settings(
     environment = with_overlay(file, environment or environ.get("PENSTOCK_ENV"))
     early = Problems()
     document = read_layers(file, environment, early.add, more)
-    document = with_changes(document, changes)
+    document = with_changes(_without(document, without), changes)
     substitution = Substitution(environ)
     document = substitution.apply(document)
     unset = substitution.unset
@@ -118,6 +120,13 @@ def load_settings(
             *warnings_about(unset),
         ),
     )
+
+
+def _without(document: Entry, names: Collection[str]) -> Entry:
+    if not names or not isinstance(document.value, dict):
+        return document
+    kept = {name: entry for name, entry in document.value.items() if name not in names}
+    return replace(document, value=kept)
 
 
 def _secret(values: Mapping[str, str]) -> set[str]:

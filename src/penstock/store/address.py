@@ -75,6 +75,13 @@ def grants_for(schema: str, role: str) -> list[str]:
     return grants(schema, role)
 
 
+def drop_scratch_schema(address: str, schema: str) -> None:
+    """Drop the schema of a scratch project; any other is refused."""
+    with _driver_wanted():
+        from penstock.store.postgres.scratch import drop_schema
+    drop_schema(address, schema)
+
+
 @contextmanager
 def _driver_wanted() -> Iterator[None]:
     try:

@@ -6,6 +6,7 @@ Never: a row, a snapshot, a place in a rate or a budget. Pages that would be enq
 """
 
 from penstock.engine.dry_run.runner import probe_source, try_page
+from penstock.engine.dry_run.stored import StoredJob, perform_stored
 from penstock.engine.dry_run.tried import Tried
 
-__all__ = ["Tried", "probe_source", "try_page"]
+__all__ = ["StoredJob", "Tried", "perform_stored", "probe_source", "try_page"]

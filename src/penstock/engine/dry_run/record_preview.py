@@ -38,6 +38,13 @@ class RecordPreview:
         """The data of each record as it would be."""
         return [msgspec.json.decode(data) for data, _ in self._saved.values()]
 
+    def contents(self) -> list[tuple[str, str, Any, float | None]]:
+        """Collection, key, data and score of each record as it would be."""
+        return [
+            (*where, msgspec.json.decode(data), score)
+            for where, (data, score) in self._saved.items()
+        ]
+
     def save(self, save: Save) -> None:
         """As a turn would: over what is there, and over what was saved before it."""
         where = where_of(save)

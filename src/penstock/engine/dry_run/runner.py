@@ -144,6 +144,7 @@ class DryRun:
         """The first job and the candidates that come of it; what they would write goes into the report."""
         await self._perform_each(start)
         changes = self._preview.changes()
+        self._tried.contents = self._preview.contents()
         self._tried.changes = [change for change in changes if change.kind != "same"]
         for change in changes:
             self._tried.totals.count(change)

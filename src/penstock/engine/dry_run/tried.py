@@ -52,6 +52,8 @@ class Tried:
     is_cut: bool = False
     # Of a sample: the data of the records that would be saved.
     saved: list[dict[str, Any]] = field(default_factory=list)
+    # Collection, key, data and score of each record that would be saved.
+    contents: list[tuple[str, str, Any, float | None]] = field(default_factory=list)
     # Of a sample: what the connector says of the place.
     facts: dict[str, Any] = field(default_factory=dict)
 

@@ -1,9 +1,10 @@
 """Kill, cut the power or fail an operation at each point of a whole small run, and look at what is left.
 
-    python -m tests.crash.sweep kill --points 200    ended as by `kill -9` at the n-th write, sync, truncation
-    python -m tests.crash.sweep power --points 300   the power goes there, and unsynced writes with it
-    python -m tests.crash.sweep fail --seed 7        the n-th read, write or sync fails, once or from then on
-    python -m tests.crash.sweep kill --of backfill   the same with a backfill instead of a run
+    python -m penstock.testing.crash kill --points 200    ended as by `kill -9` at the n-th write or sync
+    python -m penstock.testing.crash power --points 300   the power goes there, and unsynced writes with it
+    python -m penstock.testing.crash fail --seed 7        the n-th read, write or sync fails, once or on
+    python -m penstock.testing.crash full            the disk is full from the n-th write on, for a while
+    python -m penstock.testing.crash kill --of backfill   the same with a backfill instead of a run
 
 The process has one thread, so a fork of it is a worker that costs a few milliseconds. Every point is
 a folder of its own: run until the fault, look, take over (in every second point that is killed too),
@@ -13,6 +14,7 @@ finish, and ask the oracle. Prints one line of figures; exits with 1 if anything
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -20,14 +22,25 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
+from math import inf
 from pathlib import Path
+from typing import TypeVar
 
 from penstock.clock import SystemClock
 from penstock.errors import StoreError
-from tests.crash.faults import KILLED, Count, FailAt, KillAt, Plan, PowerCut, fresh_folder
-from tests.crash.small_run import (
+from penstock.testing.crash.faults import (
+    KILLED,
+    Count,
+    FailAt,
+    KillAt,
+    Plan,
+    PowerCut,
+    fresh_folder,
+)
+from penstock.testing.crash.small_run import (
     SCENES,
     WORDS,
     Facts,
@@ -39,6 +52,7 @@ from tests.crash.small_run import (
 )
 
 CLOCK = SystemClock()
+Thing = TypeVar("Thing")
 # It takes a tenth of a second; a busy machine may take its time.
 TOO_LONG_S = 60
 ENDED_WELL, ENDED_BY_STORE, ENDED_BADLY = 0, 5, 1
@@ -47,13 +61,23 @@ ENDED_WELL, ENDED_BY_STORE, ENDED_BADLY = 0, 5, 1
 class Sweep:
     """One sweep in a folder: its points, and what was found wrong at them."""
 
-    def __init__(self, root: Path, rng: random.Random, scene: str = "full") -> None:
+    def __init__(
+        self, root: Path, rng: random.Random, scene: str = "full", seconds: float = inf
+    ) -> None:
         self.scene = scene
+        self._ends_at = CLOCK.monotonic() + seconds
         self.folder = root / "project"
         self.acks = root / "elsewhere" / "acks"
         self.rng = rng
         self.wrong: list[str] = []
+        self.done = 0
         self.expected = self._uninterrupted()
+
+    def in_time(self, things: Iterable[Thing]) -> Iterator[Thing]:
+        """These, one after the other, as long as there is time."""
+        for thing in takewhile(lambda _: CLOCK.monotonic() < self._ends_at, things):
+            yield thing
+            self.done += 1
 
     def renew(self) -> None:
         fresh_folder(self.folder)
@@ -68,8 +92,9 @@ class Sweep:
         self.operations = plan.seen
         self.points = sum(count for kind, count in plan.seen.items() if kind != "read")
         found = facts(self.folder)
-        assert {key for name, key in found.records if name == "word"} == WORDS
-        assert found.state == "completed"
+        words = {key for name, key in found.records if name == "word"}
+        if words != WORDS or found.state != "completed":
+            raise RuntimeError(f"the run is {found.state} without any fault, with {sorted(words)}")
         return found
 
     def in_child(self, plan: Plan, seed: int) -> int:
@@ -136,16 +161,16 @@ def _attempt(act: Callable[[], None]) -> int:
 def kill_sweep(sweep: Sweep, wanted: int) -> str:
     there = sweep.points
     points = sorted(sweep.rng.sample(range(1, there + 1), min(wanted, there)))
-    for point in points:
+    for point in sweep.in_time(points):
         sweep.kill(point)
-    return f"{len(points)} of {there} points killed, every second one again while it recovered"
+    return f"{sweep.done} of {there} points killed, every second one again while it recovered"
 
 
 def power_sweep(sweep: Sweep, wanted: int) -> str:
     there = sweep.points
-    for _ in range(wanted):
+    for _ in sweep.in_time(range(wanted)):
         sweep.cut_power(sweep.rng.randint(1, there), sweep.rng.getrandbits(32))
-    return f"{wanted} power cuts at random ones of {there} points"
+    return f"{sweep.done} power cuts at random ones of {there} points"
 
 
 def fail_sweep(sweep: Sweep, wanted: int) -> str:
@@ -157,19 +182,28 @@ def fail_sweep(sweep: Sweep, wanted: int) -> str:
         for is_full in ((False, True) if kind == "write" else (False,))
     ]
     chosen = sweep.rng.sample(cases, min(wanted, len(cases)))
-    for kind, point, is_sticky, is_full in chosen:
+    for kind, point, is_sticky, is_full in sweep.in_time(chosen):
         sweep.fail(kind, point, is_sticky=is_sticky, is_full=is_full)
-    return f"{len(chosen)} of {len(cases)} disk errors (read, write, sync, space; once or lasting)"
+    return f"{sweep.done} of {len(cases)} disk errors (read, write, sync, space; once or lasting)"
 
 
-SWEEPS = {"kill": kill_sweep, "power": power_sweep, "fail": fail_sweep}
+def full_sweep(sweep: Sweep, wanted: int) -> str:
+    there = sweep.operations["write"]
+    points = sweep.rng.sample(range(1, there + 1), min(wanted, there))
+    for point in sweep.in_time(points):
+        sweep.fail("write", point, is_sticky=True, is_full=True)
+    return f"{sweep.done} of {there} writes at which the disk became full for a while"
+
+
+SWEEPS = {"kill": kill_sweep, "power": power_sweep, "fail": fail_sweep, "full": full_sweep}
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _folder(place: Path | None) -> Iterator[Path]:
     # In memory if possible: what is tested is the order of writes, not the disk.
-    memory = Path("/dev/shm")
-    place = memory if os.access(memory, os.W_OK) else None
+    memory = Path("/dev/shm")  # noqa: S108
+    if place is None and os.access(memory, os.W_OK):
+        place = memory
     folder = Path(tempfile.mkdtemp(prefix="penstock-crash-", dir=place))
     try:
         yield folder
@@ -178,17 +212,34 @@ def _folder() -> Iterator[Path]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="tests.crash.sweep")
+    parser = argparse.ArgumentParser(prog="penstock.testing.crash")
     parser.add_argument("sweep", choices=SWEEPS)
     parser.add_argument("--of", choices=SCENES, default="full")
     parser.add_argument("--points", type=int, default=1 << 30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--seconds", type=float, default=inf, help="begin no point after these")
+    parser.add_argument(
+        "--dir", type=Path, help="where the files lie (in memory, if there is room)"
+    )
+    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     began = CLOCK.monotonic()
-    with _folder() as root:
-        sweep = Sweep(root, random.Random(args.seed), args.of)
+    with _folder(args.dir) as root:
+        sweep = Sweep(root, random.Random(args.seed), args.of, args.seconds)
         words = SWEEPS[args.sweep](sweep, args.points)
     seconds = CLOCK.monotonic() - began
+    if args.json:
+        print(
+            json.dumps(
+                {
+                    "words": words,
+                    "points": sweep.done,
+                    "seconds": seconds,
+                    "violations": sweep.wrong,
+                }
+            )
+        )
+        return 1 if sweep.wrong else 0
     print(f"{words}; {seconds:.0f} s; {len(sweep.wrong)} violations; seed {args.seed}")
     for line in sweep.wrong[:20]:
         print(f"  {line}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.journeys.rig import ENVIRONMENT
+from penstock.prove.processes import own_environment
 
 # Read by Python when it starts: the time of day is off by what the file says at that moment.
 SHIM = """
@@ -34,7 +34,7 @@ class WrongClock:
         shim.mkdir(exist_ok=True)
         (shim / "sitecustomize.py").write_text(SHIM)
         self.environment = {
-            "PYTHONPATH": os.pathsep.join([str(shim), ENVIRONMENT["PYTHONPATH"]]),
+            "PYTHONPATH": os.pathsep.join([str(shim), own_environment()["PYTHONPATH"]]),
             "WRONG_BY": str(self._file),
         }
 

@@ -29,7 +29,7 @@ from penstock.store.snapshots import Kept
 from penstock.store.sqlite.store import SqliteStore
 from penstock.store.turn.turn import Turn
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock, journal
-from tests.crash.faults import FaultyDisk, FaultyOs, Plan
+from penstock.testing.crash.faults import FaultyDisk, FaultyOs, Plan
 
 CONFIG = """
 project: small
@@ -115,7 +115,8 @@ class CrashingProject(Project):
     """A project whose disk follows a plan, and which says what was acknowledged to it, on another disk."""
 
     def __init__(self, folder: Path, plan: Plan | None = None, acks: Path | None = None) -> None:
-        super().__init__(load_settings(folder), VirtualClock())
+        self.virtual = VirtualClock()
+        super().__init__(load_settings(folder), self.virtual)
         self._disk = FaultyDisk(plan) if plan is not None else None
         self._acks = acks
 
@@ -212,10 +213,8 @@ def take_over(project: Project) -> None:
         project.connection.workers.bury(worker.id, "it was gone")
 
 
-def finish(project: Project, acks: Path, seed: int) -> None:
-    clock = project.clock
-    assert isinstance(clock, VirtualClock)
-    with Simulation(project, network(acks), seed=seed, clock=clock) as simulation:
+def finish(project: CrashingProject, acks: Path, seed: int) -> None:
+    with Simulation(project, network(acks), seed=seed, clock=project.virtual) as simulation:
         simulation.run()
 
 
