@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.agents.schema import SiteSchema
-from tests.agents.corpus.measure import Figures, by_schema, learned, measure, samples_of
-from tests.agents.corpus.sites import FAMILY_NAMES, VARIANTS, Site, site
+from tests.agents.corpus.measure import learned
+from tests.agents.corpus.sites import FAMILY_NAMES, VARIANTS, site
+from tests.agents.corpus.table import HALVES, PAGE, half, rows, table
 
 PRECISION, RECALL = 0.97, 0.92
 
 
-def _figures(made: Site, schema: SiteSchema) -> Figures:
-    seen = frozenset(each.url for each in samples_of(made))
-    return measure(made, by_schema(schema), seen)
+@pytest.mark.parametrize("name", HALVES)
+def test_fields_are_right_before_a_redesign_and_one_run_after_it(name: str) -> None:
+    found, _ = half(HALVES[name])
+
+    for figures in (found.before, found.after):
+        assert figures.precision >= PRECISION, figures.mistakes[:5]
+        assert figures.recall >= RECALL, figures.missed
+    assert found.words(name) in PAGE.read_text("utf-8"), (
+        "measure again: -m tests.agents.corpus.table"
+    )
 
 
-@pytest.mark.parametrize("variants", [(0, 1, 2), (3, 4, 5)], ids=["chosen by", "held out"])
-def test_fields_are_right_before_a_redesign_and_one_run_after_it(variants: tuple[int, ...]) -> None:
-    before, after = Figures(), Figures()
-    for family in range(len(FAMILY_NAMES)):
-        for variant in variants:
-            made = site(family, variant)
-            schema = learned(made)
-            before.add(_figures(made, schema))
-            read = by_schema(schema)
-            records = {url: found for url, html in made.pages.items() if (found := read(url, html))}
-            redesigned = site(family, variant, is_redesigned=True)
-            after.add(_figures(redesigned, learned(redesigned, records)))
+@pytest.mark.torture
+def test_the_rows_of_the_others_are_those_of_the_table() -> None:
+    text = PAGE.read_text("utf-8")
 
-    assert (before.precision, before.recall) >= (PRECISION, RECALL), before.mistakes[:5]
-    assert before.recall >= RECALL, before.missed
-    assert after.precision >= PRECISION, after.mistakes[:5]
-    assert after.recall >= RECALL, after.missed
+    assert table(text, rows()) == text
 
 
 def test_sites_are_classified_by_their_own_words() -> None:

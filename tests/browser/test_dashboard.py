@@ -63,7 +63,7 @@ class Dashboard:
             *(f"/jobs/{self.failed_job}", f"/jobs/{self.page_job}"),
             *(f"/jobs/{self.page_job}/pages/{self.snapshot}", "/records", "/records/product"),
             "/record?" + urlencode({"collection": "product", "key": KEY}),
-            *("/alerts", f"/alerts/{self.alert}", "/runbooks", "/audit"),
+            *("/alerts", f"/alerts/{self.alert}", "/runbooks", "/audit", "/sites"),
             "/runbooks/source-broke?source=broken",
             *("/quarantine", "/quarantine/jobs", "/workers", "/budgets", "/hooks"),
             "/search?" + urlencode({"q": "007"}),

@@ -26,6 +26,7 @@ def by_extruct(url: str, html: str) -> Mapping[str, Any] | None:
     except Exception:
         return None
     found: dict[str, Any] = {}
+    # A list has a title, too: a page is of an item if it describes a thing with more than that.
     for thing in _things(said.get("json-ld", []) + said.get("microdata", [])):
         for name, about in FIELDS.items():
             for path in about.said:
@@ -36,11 +37,12 @@ def by_extruct(url: str, html: str) -> Mapping[str, Any] | None:
                     value = value_of(about.kind, next(iter(_texts(value)), None), url)
                 if value is not None:
                     found.setdefault(name, value)
+    is_item = len(found.keys() - {"title", "images"}) > 0
     for thing in said.get("opengraph", []):
         for key, name in GRAPH.items():
             if isinstance(value := thing.get(key), str):
                 found.setdefault(name, [urljoin(url, value)] if name == "images" else value)
-    return found if "price" in found or "description" in found else None
+    return found if is_item or "description" in found else None
 
 
 def _things(found: list[Any]) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,7 @@ NAVIGATION = (
     Item("Runs", "/runs", "r"),
     Item("Quarantine", "/quarantine", "q"),
     Item("Records", "/records", "d"),
+    Item("Sites", "/sites", "i"),
     Item("Schedules", "/schedules", "c"),
     Item("Runbooks", "/runbooks", "k"),
     Item("Workers", "/workers", "w"),

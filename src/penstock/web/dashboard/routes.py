@@ -22,6 +22,7 @@ from penstock.web.dashboard.pages import (
     runs,
     schedules,
     search,
+    sites,
     source,
     sources,
 )
@@ -60,6 +61,8 @@ ROUTES: list[BaseRoute] = [
     Route("/records", page("records.html", records.read)),
     Route("/record", page("record.html", records.read_record)),
     Route("/records/{collection:path}", page("collection.html", records.read_collection)),
+    Route("/sites", page("sites.html", sites.read)),
+    Route("/sites/{domain}/proposals/{proposal}", page("proposal.html", sites.read_proposal)),
     Route("/quarantine", page("quarantine.html", quarantine.read)),
     Route("/quarantine/jobs", page("entries.html", quarantine.read_entries)),
     Route("/schedules", page("schedules.html", schedules.read)),
