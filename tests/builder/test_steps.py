@@ -290,7 +290,11 @@ def test_a_site_that_wants_no_robots_is_not_read_and_stays_its_companys(
 
 
 def test_a_guessed_domain_is_asked_for_only_if_the_dns_knows_it(tmp_path: Path) -> None:
+    bounds: dict[str, int] = {}
+
     async def internet(request: Request) -> RawResponse:
+        if not request.url.endswith("robots.txt"):
+            bounds[request.url.split("/")[2]] = request.max_bytes
         if "dns.example.com" in request.url:
             is_known = "bellbakery.com" in request.url
             rows = [{"type": 1, "data": "192.0.2.1"}] if is_known else []
@@ -307,6 +311,8 @@ def test_a_guessed_domain_is_asked_for_only_if_the_dns_knows_it(tmp_path: Path) 
         assert ended.run.state == "completed"
         asked = {url for url in ended.requests if url.startswith("http://")}
         assert not any("bell-bakery.com" in url for url in asked)
+    # What a request may bring is reserved of the byte budget, and keeps others waiting.
+    assert (bounds["dns.example.com"], bounds["bellbakery.com"]) == (500_000, 2_000_000)
     [company] = builder.dataset()
     assert company["domain"] == "bellbakery.com"
 

@@ -46,6 +46,7 @@ URL = "https://shop.example/search?q=1#top"
             {"method": "POST", "body": b"text", "timeout_s": 120.0},
         ),
         ({"timeout": 1.5, "conditional": True}, URL, {"timeout_s": 1.5, "conditional": True}),
+        ({"max_bytes": 5}, URL, {"max_bytes": 5}),
     ],
 )
 def test_options_make_the_request_they_say(
@@ -62,6 +63,8 @@ def test_options_make_the_request_they_say(
         ({"json": object()}, "json is not JSON"),
         ({"timeout": "soon"}, "timeout in seconds"),
         ({"timeout": 0}, "timeout in seconds"),
+        ({"max_bytes": 0}, "max_bytes as a whole number"),
+        ({"max_bytes": "1MB"}, "max_bytes as a whole number"),
         ({"params": {"a": {}}}, "take text, numbers and lists"),
     ],
 )

@@ -89,6 +89,7 @@ class Fetcher:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         timeout_s: float | None = None,
+        max_bytes: int | None = None,
         etag: str | None = None,
         last_modified: str | None = None,
         source: str = "",
@@ -108,6 +109,8 @@ class Fetcher:
         """
         if timeout_s is not None:
             policy = replace(policy, timeout_s=timeout_s)
+        if max_bytes is not None:
+            policy = replace(policy, max_bytes=min(max_bytes, policy.max_bytes))
         caller = Caller(source, run_id, is_again, patience_s, count, idle)
         conditions = _conditions(etag, last_modified)
         target = look_at(url)

@@ -70,16 +70,18 @@ class Context(StepEffects):
         last_modified: str | None = None,
         missing: Missing | None = None,
         cookies: Mapping[str, str] | None = None,
+        max_bytes: int | None = None,
     ) -> Awaitable[Response]:
         """Fetch a URL within the source's limits; the response is stored before you get it.
 
         `params` go into the query; `json`, `data` (a form) or `body` make it a POST unless `method` says
         otherwise. `cookies` are sent with this request alone. `missing="skip"` ends the job as skipped when
-        the page is not there (404, 410). Anything but a 2xx raises FetchError.
+        the page is not there (404, 410). Anything but a 2xx raises FetchError, and so does a body of more
+        than `max_bytes`.
         """
         options = FetchOptions(
             method, params, headers, json, data, body,
-            timeout, conditional, etag, last_modified, missing, cookies,
+            timeout, conditional, etag, last_modified, missing, cookies, max_bytes,
         )  # fmt: skip
         return self._fetch_or_skip(url, options)
 

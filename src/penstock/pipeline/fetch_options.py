@@ -39,6 +39,7 @@ class FetchOptions(msgspec.Struct, frozen=True):
     last_modified: str | None = None
     missing: Missing | None = None
     cookies: Mapping[str, Any] | None = None
+    max_bytes: int | None = None
 
     def request(self, url: str) -> tuple[str, dict[str, Any]]:
         """The whole URL, and what is different from a plain GET of it."""
@@ -57,6 +58,7 @@ class FetchOptions(msgspec.Struct, frozen=True):
             "headers": headers or None,
             "body": body,
             "timeout_s": self._timeout_s(),
+            "max_bytes": self._max_bytes(),
             "conditional": self.conditional or None,
             "etag": self.etag,
             "last_modified": self.last_modified,
@@ -97,6 +99,14 @@ class FetchOptions(msgspec.Struct, frozen=True):
             words = f"seconds or text such as 30s, not {self.timeout!r}"
             raise PipelineError(f"ctx.fetch needs a timeout in {words}")
         return seconds
+
+    def _max_bytes(self) -> int | None:
+        most = self.max_bytes
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise PipelineError(
+                f"ctx.fetch needs max_bytes as a whole number from 1 up, not {most!r:.60}"
+            )
+        return most
 
     def skips(self, usual: Missing) -> bool:
         """Whether a page that is not there is skipped; `usual` is for fetches that don't say."""

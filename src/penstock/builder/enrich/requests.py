@@ -14,6 +14,10 @@ Fetch = Callable[..., Awaitable[Any]]
 LONGEST_QUERY = 300
 
 
+LONGEST_ANSWER = 500_000
+LONGEST_PAGE = 2_000_000
+
+
 class Ask(msgspec.Struct, frozen=True):
     """One request. A secret travels in a header: addresses are logged and kept."""
 
@@ -21,6 +25,9 @@ class Ask(msgspec.Struct, frozen=True):
     method: str = "GET"
     headers: dict[str, str] = {}
     body: bytes | None = None
+    # So much of a budget of bytes is reserved before it is sent, and others wait for it; None: as the source
+    # has it.
+    max_bytes: int | None = LONGEST_ANSWER
 
     def __repr__(self) -> str:
         return f"Ask({self.method} {self.url})"

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.builder.enrich.requests import Ask
+from penstock.builder.enrich.requests import LONGEST_PAGE, Ask
 from penstock.builder.job import NOTHING_TO_READ, Dump, Endpoint, Job
 from penstock.builder.normalize import urls
 from penstock.builder.steps.exchange import fetched
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.connectors import Connector
 
 Found = dict[str, Any]
-LONGEST_PAGE = 2_000_000
 HTML = frozenset({"text/html", "application/xhtml+xml", ""})
 
 
@@ -87,7 +86,7 @@ async def http_static(link: Found, ctx: Context) -> Found | None:
     """A page. What needs a browser is left to `headless.collect`."""
     if link.get("browser"):
         return None
-    response = await fetched(ctx, Ask(link["url"]))
+    response = await fetched(ctx, Ask(link["url"], max_bytes=None))
     if response.content_type not in HTML:
         raise Skip(f"it is {response.content_type}, no page")
     return {"kind": PAGE, "url": response.url, "html": response.text[:LONGEST_PAGE]}

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.builder.enrich.domain import Candidate, candidates
+from penstock.builder.enrich.requests import LONGEST_PAGE
 from penstock.builder.enrich.site import contact_links, page_facts
 from penstock.builder.job import Job
-from penstock.builder.steps.collection import LONGEST_PAGE
 from penstock.builder.steps.exchange import looked_up, page_of
 from penstock.builder.steps.place import PAGE, passed_on, the_job
 from penstock.http.response import Response

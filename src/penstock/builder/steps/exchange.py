@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.builder.enrich.dns import DnsAnswer, JsonDns
-from penstock.builder.enrich.requests import Ask
+from penstock.builder.enrich.requests import LONGEST_PAGE, Ask
 from penstock.http.addresses import MAX_URL
 from penstock.http.failures import (
     BudgetSpent,
@@ -46,6 +46,7 @@ async def fetched(ctx: Context, ask: Ask) -> Response:
             method=None if ask.method == "GET" else ask.method,
             headers=ask.headers or None,
             body=ask.body,
+            max_bytes=ask.max_bytes,
             etag=None if ask.body else etag,
             last_modified=None if ask.body else last_modified,
         )
@@ -107,7 +108,7 @@ async def page_of(ctx: Context, url: str) -> Response | NoPage:
     the breaker of a host is open, others have tried it often enough.
     """
     try:
-        return await fetched(ctx, Ask(url))
+        return await fetched(ctx, Ask(url, max_bytes=LONGEST_PAGE))
     except (BudgetSpent, HostOutside, Paced):
         raise
     except FetchError as error:
