@@ -142,7 +142,7 @@ def _run_pipeline(
     return _flow_state(states, {"run": run_id, "state": run_now(place, run_id).state})
 
 
-@task(name="prepare", cache_policy=NO_CACHE, persist_result=False)
+@task(name="prepare", task_run_name="prepare", cache_policy=NO_CACHE, persist_result=False)
 def prepare(place: Place, source: str, asked: dict[str, Any]) -> Any:
     """The number of the run of Penstock that belongs to this flow run."""
     try:
