@@ -38,11 +38,11 @@ class Bench:
         self.world, self.folder = world, folder
         self.write(sources)
 
-    def write(self, sources: dict[str, dict[str, Any]]) -> None:
+    def write(self, sources: dict[str, dict[str, Any]], **top: Any) -> None:
         """Another configuration, and a scheduler that has read it."""
         written = {key: {"pipeline": "steps:plain", **more} for key, more in sources.items()}
         (self.folder / "penstock.yaml").write_text(
-            json.dumps({"project": "timed", "sources": written})
+            json.dumps({"project": "timed", "sources": written, **top})
         )
         (self.folder / "steps.py").write_text(PLAIN_STEPS)
         self.project = Project.open(self.folder)
@@ -141,6 +141,27 @@ def test_source_has_several_schedules_with_kinds_of_their_own(
     kinds = Counter(run.kind for run in b.runs())
     assert kinds[RunKind.INCREMENTAL] + b.outcomes(name="often")["joined"] == 7 * 24
     assert (kinds[RunKind.FULL], b.outcomes(name="weekly")) == (1, {"fired": 1})
+
+
+def test_what_another_scheduler_starts_is_left_to_it_and_comes_back(
+    bench: Callable[..., Bench],
+) -> None:
+    """Whatever only Penstock can start stays with it: hours, here."""
+    hourly = [
+        {"every": "1h"},
+        {"name": "open", "cron": "30 * * * *", "windows": ["00:00-24:00"]},
+    ]
+    timed = bench(hourly)
+    timed.write({"acme.com": {"schedule": hourly}}, timers="external")
+    timed.go(5 * HOUR_S, 60.0)
+    assert timed.ticks() == []
+    assert timed.row().next_due_at is None
+    assert timed.row().words == "every hour, started by another scheduler"
+    assert timed.outcomes(name="open")["fired"] == 5
+
+    timed.write({"acme.com": {"schedule": hourly}})
+    timed.go(5 * HOUR_S, 60.0)
+    assert timed.outcomes()["fired"] == 5
 
 
 def test_tick_of_a_schedule_that_was_changed_meanwhile_is_not_fired(
