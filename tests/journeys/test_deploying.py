@@ -5,6 +5,7 @@ each service of the compose file as it says, on a real Postgres.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -69,7 +70,7 @@ class Container:
     """A folder in which the instructions of a Dockerfile were followed, and what its services see."""
 
     def __init__(self, folder: Path, project: Path, server: Server, tmp: Path) -> None:
-        self.folder, self._processes = folder, dict[str, subprocess.Popen[str]]()
+        self.folder, self._processes = folder, dict[str, subprocess.Popen[bytes]]()
         programs = python_without_penstock(tmp / "python")
         wheels = wheel_in(tmp / "wheels")
         self._environment = {
@@ -91,30 +92,30 @@ class Container:
             elif word == "ENTRYPOINT":
                 self.entrypoint = yaml.safe_load(rest)
 
-    def start(self, name: str, service: dict[str, Any], *more: str) -> subprocess.Popen[str]:
+    def start(self, name: str, service: dict[str, Any], *more: str) -> subprocess.Popen[bytes]:
         given = {"POSTGRES_PASSWORD": "secret", "API_KEY": "canary"}
         environment = {
-            key: os.path.expandvars(str(value)) for key, value in service["environment"].items()
+            key: filled_in(str(value), given) for key, value in service["environment"].items()
         }
-        for key, value in environment.items():
-            if value.startswith("${"):
-                environment[key] = given[value.removeprefix("${").partition(":")[0]]
-        command = more or tuple(service["command"])
-        process = subprocess.Popen(
-            [*self.entrypoint, *command],
-            cwd=self.folder,
-            env={**self._environment, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        command = [filled_in(each, given) for each in more or service["command"]]
+        with self._said(name).open("wb") as said:
+            process = subprocess.Popen(
+                [*self.entrypoint, *command],
+                cwd=self.folder,
+                env={**self._environment, **environment},
+                stdout=said,
+                stderr=said,
+            )
         self._processes[name] = process
         return process
 
+    def _said(self, name: str) -> Path:
+        return self.folder.with_name(f"{name}.log")
+
     def run(self, name: str, service: dict[str, Any], *more: str) -> str:
-        process = self.start(name, service, *more)
-        said, _ = process.communicate(timeout=120)
-        assert process.returncode == 0, said
+        code = self.start(name, service, *more).wait(120)
+        said = self._said(name).read_text()
+        assert code == 0, said
         return said
 
     def stop(self, number: int) -> dict[str, int]:
@@ -122,6 +123,16 @@ class Container:
             if each.poll() is None:
                 each.send_signal(number)
         return {name: each.wait(60) for name, each in self._processes.items()}
+
+
+def filled_in(text: str, given: dict[str, str]) -> str:
+    """As compose fills variables in: `${NAME:?why}` has to be given, `${NAME:-usual}` may be."""
+
+    def one(found: re.Match[str]) -> str:
+        name, how, rest = found.groups()
+        return given[name] if how == "?" else given.get(name, rest)
+
+    return re.sub(r"\$\{(\w+):([?-])([^}]*)\}", one, text)
 
 
 def answers(port: int) -> bool:

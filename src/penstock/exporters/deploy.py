@@ -173,7 +173,7 @@ def _compose(place: Place, image: Image) -> dict[str, object]:
             },
             "web": {
                 **common,
-                "command": ["web", "--host", "0.0.0.0", "--no-link"],  # noqa: S104  inside the container
+                "command": _WEB,
                 "depends_on": ready,
                 "ports": ["127.0.0.1:8787:8787"],
                 "healthcheck": {
@@ -188,6 +188,9 @@ def _compose(place: Place, image: Image) -> dict[str, object]:
     }
 
 
+# It listens beyond loopback only where a proxy has a certificate; this machine uses the port.
+_ORIGIN = "${PENSTOCK_ORIGIN:-https://localhost}"
+_WEB = ["web", "--host", "0.0.0.0", "--origin", _ORIGIN, "--no-link"]  # noqa: S104  in the container
 _HEALTH = "import urllib.request as r; r.urlopen('http://127.0.0.1:8787/healthz', timeout=4)"
 
 
