@@ -36,13 +36,14 @@ class Bench:
 
     def __init__(self, world: World, folder: Path, sources: dict[str, dict[str, Any]]) -> None:
         self.world, self.folder = world, folder
+        self.top: dict[str, Any] = {}
         self.write(sources)
 
-    def write(self, sources: dict[str, dict[str, Any]], **top: Any) -> None:
+    def write(self, sources: dict[str, dict[str, Any]]) -> None:
         """Another configuration, and a scheduler that has read it."""
         written = {key: {"pipeline": "steps:plain", **more} for key, more in sources.items()}
         (self.folder / "penstock.yaml").write_text(
-            json.dumps({"project": "timed", "sources": written, **top})
+            json.dumps({"project": "timed", "sources": written, **self.top})
         )
         (self.folder / "steps.py").write_text(PLAIN_STEPS)
         self.project = Project.open(self.folder)
@@ -152,13 +153,15 @@ def test_what_another_scheduler_starts_is_left_to_it_and_comes_back(
         {"name": "open", "cron": "30 * * * *", "windows": ["00:00-24:00"]},
     ]
     timed = bench(hourly)
-    timed.write({"acme.com": {"schedule": hourly}}, timers="external")
+    timed.top = {"timers": "external"}
+    timed.write({"acme.com": {"schedule": hourly}})
     timed.go(5 * HOUR_S, 60.0)
     assert timed.ticks() == []
     assert timed.row().next_due_at is None
     assert timed.row().words == "every hour, started by another scheduler"
     assert timed.outcomes(name="open")["fired"] == 5
 
+    timed.top = {}
     timed.write({"acme.com": {"schedule": hourly}})
     timed.go(5 * HOUR_S, 60.0)
     assert timed.outcomes()["fired"] == 5
