@@ -73,13 +73,24 @@ class Client:
             self._connection = psycopg.connect(place, autocommit=True)
             if role:
                 self._connection.execute(f"SET ROLE {role}".encode())
-            self._connection.execute("SET search_path = penstock_sql, public")
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self._connection.execute(text).fetchall()]
+        with self._one_transaction():
+            return [tuple(row) for row in self._connection.execute(text).fetchall()]
 
     def do(self, text: str) -> None:
-        self._connection.execute(text)
+        with self._one_transaction():
+            self._connection.execute(text)
+
+    @contextmanager
+    def _one_transaction(self) -> Iterator[None]:
+        """Behind PgBouncer, what a statement sets holds for its own transaction alone."""
+        if self._is_file:
+            yield
+            return
+        with self._connection.transaction():
+            self._connection.execute("SET LOCAL search_path = penstock_sql, public")
+            yield
 
     def close(self) -> None:
         self._connection.close()
