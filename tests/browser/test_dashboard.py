@@ -65,7 +65,7 @@ class Dashboard:
             "/record?" + urlencode({"collection": "product", "key": KEY}),
             *("/alerts", f"/alerts/{self.alert}", "/runbooks", "/audit", "/sites"),
             "/runbooks/source-broke?source=broken",
-            *("/quarantine", "/quarantine/jobs", "/workers", "/budgets", "/hooks"),
+            *("/quarantine", "/quarantine/jobs", "/workers", "/budgets", "/hooks", "/canaries"),
             "/search?" + urlencode({"q": "007"}),
             *(f"/acts/runs.retry?run={self.failed_run}", "/acts/quarantine.discard?source=broken"),
             *("/acts/breakers.open?name=shop", "/acts/backfills.start?source=prices"),

@@ -13,8 +13,10 @@ import msgspec
 
 from penstock import Project
 from penstock.alerts.history import Cause, Finding
+from penstock.jobs.canary.guardrails import Limits
 from penstock.store.address import open_end
 from penstock.store.alert_rows import Opening
+from penstock.store.canaries import CanarySource
 from penstock.store.project_name import rename
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
@@ -206,6 +208,34 @@ class Stage:
         assert found is not None
         return found
 
+    def release(self) -> str:
+        """A release of the folder without what must not be in one: a route's address."""
+        root = self.project.settings.root
+        file, before = root / "penstock.yaml", (root / "penstock.yaml").read_text()
+        lean = json.loads(before)
+        del lean["alerts"], lean["sources"]["broken"]["schedule"]
+        file.write_text(json.dumps(lean))
+        with Project.open(root) as other:
+            found = other.releases.create(actor="stage", reason="to be tried").release
+        file.write_text(before)
+        return found
+
+    def canary(self) -> int:
+        """A canary of one source, in the place of the one before."""
+        self.end_canaries()
+        store = self.project.connection
+        source = CanarySource(self.project.source_ids["shop"], True, "v", "{}")
+        about = (10.0, "salt", Limits(), [source], "stage", "")
+        return store.canaries.begin("f" * 64, "pages", *about)
+
+    def end_canaries(self) -> None:
+        store = self.project.connection.canaries
+        for row in store.open():
+            if row.state == "stopping":
+                store.rolled_back(row.id, 0, 0)
+            else:
+                store.end(row.id, row.state, "stage", "")
+
 
 Scene = Callable[[Stage], dict[str, Any]]
 
@@ -263,6 +293,17 @@ def _tested(stage: Stage) -> dict[str, Any]:
     with Project.open(root, "tested") as other:
         other.releases.create(actor="stage", reason="stage")
     return {"source": "tested"}
+
+
+def _canary_to_be(stage: Stage) -> dict[str, Any]:
+    stage.end_canaries()
+    return {"release": stage.release(), "percent": 10}
+
+
+def _passed_canary(stage: Stage) -> dict[str, Any]:
+    canary = stage.canary()
+    stage.project.connection.canaries.has_passed(canary, "")
+    return {"canary": canary}
 
 
 SHOP = {"source": "shop"}
@@ -338,4 +379,9 @@ SCENES: dict[str, Scene] = {
     "store.rename": _renamed,
     "sql.install": lambda stage: {},
     "sql.remove": _after(lambda stage: stage.project.sql.install(actor="stage"), {}),
+    "shadows.start": lambda stage: {**SHOP, "release": stage.release()},
+    "canaries.start": _canary_to_be,
+    "canaries.stop": lambda stage: {"canary": stage.canary()},
+    "canaries.widen": _passed_canary,
+    "canaries.end": lambda stage: {"canary": stage.canary()},
 }

@@ -23,6 +23,7 @@ from penstock.jobs.effects import (
     Save,
 )
 from penstock.jobs.effects.effects import dry, stage, uncommitted
+from penstock.jobs.effects.samples import Sample
 from penstock.jobs.job import NewJob
 from penstock.settings.budget import Bound
 
@@ -52,6 +53,7 @@ def kept(value: Any, empty: Any) -> Case:
 
 SAVE = Save("product", "a", b"{}", None, "replace")
 PAGE = Extracted("https://acme.com/", "hash")
+SAMPLE = Sample(["ab"], 1, 0.5, 1)
 CHILD = NewJob("persist", "a", b"{}")
 BOUND = Bound("project", "money", "day", 5.0)
 CASES = {
@@ -93,6 +95,7 @@ CASES = {
         [],
     ),
     "moments": live([4e9], []),
+    "samples": kept([SAMPLE], [])._replace(probed={}),
     "is_schema_verified": live(True, False),
     "fields": live({"product\x1fprice\x1fnumber": 2}, {}),
     "probed": kept({"slow": 1}, {})._replace(probed={"probed": {"slow": 1}}),

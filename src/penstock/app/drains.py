@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.app.noun import Noun, who
-from penstock.app.refusals import refuse_opening
+from penstock.app.refusals import refuse_by_release, refuse_opening
 from penstock.app.views.drains import DrainStage, counts_of
 from penstock.errors import (
     AlreadyRunning,
@@ -132,6 +132,7 @@ class Drains(Noun):
         from penstock.app.drain_watch import DrainWatch
 
         row = self._project.require_run(run)
+        refuse_by_release(row)
         if not row.for_drains and not row.is_ended:
             raise Refused(
                 f"run {run} is performed by workers; only a prepared run can be drained",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.app.backfills import Backfills
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
+    from penstock.app.canaries import Canaries
     from penstock.app.checkpoints import Checkpoints
     from penstock.app.drain_options import DrainOptions
     from penstock.app.drains import Drains
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.app.runs import Runs
     from penstock.app.schedules import Schedules
     from penstock.app.service import Service
+    from penstock.app.shadows import Shadows
     from penstock.app.signals import Signals
     from penstock.app.sites import Sites
     from penstock.app.sources import Sources
@@ -186,6 +188,13 @@ class Nouns(project.Project):
         return Budgets(self)
 
     @cached_property
+    def canaries(self) -> Canaries:
+        """Releases that perform a share of live work, compared with the control."""
+        from penstock.app.canaries import Canaries
+
+        return Canaries(self)
+
+    @cached_property
     def checkpoints(self) -> Checkpoints:
         """The checkpoints of a source's partitions."""
         from penstock.app.checkpoints import Checkpoints
@@ -331,6 +340,13 @@ class Nouns(project.Project):
         from penstock.app.service import Service
 
         return Service(self)
+
+    @cached_property
+    def shadows(self) -> Shadows:
+        """Releases that process the pages of a live run beside it, staged."""
+        from penstock.app.shadows import Shadows
+
+        return Shadows(self)
 
     @cached_property
     def signals(self) -> Signals:

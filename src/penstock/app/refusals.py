@@ -64,3 +64,13 @@ def refuse_opening(project: Nouns, run_id: int) -> None:
     if run.state == "cancelled":
         raise Refused(f"run {run_id} was cancelled; start a new run instead", code="run_cancelled")
     project.refuse_degraded_end(run)
+
+
+def refuse_by_release(run: RunRow) -> None:
+    """Only the files of its release may perform such a run, by workers that Penstock itself starts."""
+    if run.options.by_release:
+        raise Refused(
+            f"run {run.id} is performed by release {run.options.by_release[:12]}",
+            "penstock up starts a worker for it; penstock cancel gives it up",
+            code="run_by_release",
+        )

@@ -135,6 +135,8 @@ class Replays(Noun):
         def is_meant(row: RunRow) -> bool:
             options = row.options
             is_same = options.is_staged and options.is_quarantined_only == quarantined
+            if options.by_release or options.canary is not None:
+                return False
             return is_same and row.of_run_id == run
 
         source = self._project.require_run(run).source

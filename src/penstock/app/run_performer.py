@@ -72,7 +72,13 @@ class Performance:
         reports = self._progress.look()
         if self._on_progress is not None:
             self._on_progress(reports)
-        return self._progress.have_ended or self.stopping.is_set()
+        has_ended = self._progress.have_ended and not self._has_followers()
+        return has_ended or self.stopping.is_set()
+
+    def _has_followers(self) -> bool:
+        """What a canary has of these runs is performed once they have ended, and waited for, too."""
+        store = self._project.connection
+        return any(store.runs.open_followers(run_id) for run_id in self._run_ids)
 
     def _tell_of_others(self) -> None:
         self._tell(

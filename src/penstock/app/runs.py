@@ -10,7 +10,7 @@ import msgspec
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
 from penstock.app.prepared_runs import Prepared, prepare_run
-from penstock.app.refusals import refuse_opening
+from penstock.app.refusals import refuse_by_release, refuse_opening
 from penstock.app.run_start import RunStart, Wanted
 from penstock.app.undo import UndoReport, preview_undo
 from penstock.app.undo import undo as undo_run
@@ -88,6 +88,7 @@ class Runs(Noun):
     def hand_over(self, run: int, *, actor: str | None = None, reason: str = "") -> RunView:
         """Let workers perform what is left of a prepared run, when no orchestrator will."""
         row = self._project.require_run(run)
+        refuse_by_release(row)
         if not self._store.runs.hand_over(run, who(actor), reason):
             raise Refused(
                 f"run {row.id} is not prepared for drains: workers perform it already",

@@ -30,8 +30,11 @@ def unfinished_runs(store: Store, source: str | None = None) -> Iterator[RunRow]
 
 def unfinished_run(store: Store, source: str, is_meant: Callable[[RunRow], bool]) -> RunRow | None:
     """The newest active run of a source that is meant; one that is prepared for drains never is."""
-    rows = unfinished_runs(store, source)
-    return next((row for row in rows if not row.for_drains and is_meant(row)), None)
+    for row in unfinished_runs(store, source):
+        is_drained = row.for_drains and not row.options.by_release
+        if not is_drained and is_meant(row):
+            return row
+    return None
 
 
 def unfinished_backfill(project: Nouns, source: str, options: RunOptions) -> RunRow | None:
@@ -42,7 +45,8 @@ def unfinished_backfill(project: Nouns, source: str, options: RunOptions) -> Run
             row.options, reconciles=None, reconciled_windows=None, waits_for_recovery=False
         )
         is_same = replace(known, end_at=options.end_at) == options
-        return row.kind == "backfill" and is_same and _may_end_alike(row, options)
+        is_share = row.options.takes is not None
+        return row.kind == "backfill" and not is_share and is_same and _may_end_alike(row, options)
 
     _ = project.source_ids  # a source that is new in the file becomes known to the store
     return unfinished_run(project.connection, source, is_meant)

@@ -57,6 +57,7 @@ GROUPS = {
         "breakers": Command("breakers", "circuit breakers of sources and hosts"),
         "budget": Command("budget", "budgets: what is used and left"),
         "kpis": Command("kpis", "key figures about recovery"),
+        "canaries": Command("canary", "canaries: releases on trial, and how they do"),
         "metrics": Command("metrics", "metrics for Prometheus"),
     },
     "mend - repair and repeat": {
@@ -65,6 +66,8 @@ GROUPS = {
         "quarantine": Command("quarantine", "inspect failed jobs, release them"),
         "golden": Command("golden", "approved records of stored pages, for CI"),
         "replay": Command("replay", "run today's code on stored pages, show the diff"),
+        "shadow": Command("shadow", "a release on live pages, staged, show the diff"),
+        "canary": Command("canary", "a release on a share of live work"),
         "undo": Command("undo", "revert the records of a run"),
         "forget": Command("forget", "erase a key for good"),
         "checkpoint": Command("checkpoint", "move a checkpoint back"),

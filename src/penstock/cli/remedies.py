@@ -61,6 +61,7 @@ BY_CODE: dict[tuple[str, str], str] = {
 # Verbs that only look: a sentence says more than the command alone.
 BY_VERB: dict[str, str] = {
     "alerts.list": "penstock alerts list --all lists them",
+    "canaries.list": "penstock canaries lists them",
     "checkpoints.history": "penstock checkpoints {} --history PARTITION lists its moves",
     "hooks.list": "penstock hooks lists them",
     "jobs.list": "penstock jobs lists them",

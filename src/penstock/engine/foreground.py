@@ -111,6 +111,8 @@ def nothing_left(store: Store, outside: Sequence[int] = (), loaded: Loaded | Non
         startable = store.jobs.startable_stages(PATIENCE_S, outside)
         if any(loaded is None or loaded.knows(*where) for where in startable):
             return False
+        if store.runs.by_releases(1) or store.runs.has_followers():
+            return False
         if store.deliveries.has_to_deliver():
             return False
         return seen.next_due_at is None or seen.next_due_at > store.now() + PATIENCE_S

@@ -43,6 +43,13 @@ class StageBounds(msgspec.Struct, frozen=True, omit_defaults=True):
     depth: int | None = None
 
 
+class Share(msgspec.Struct, frozen=True):
+    """A share of pages: the same ones on every host, by the hash of their keys."""
+
+    percent: float
+    salt: str
+
+
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a run was asked for beyond its kind; each field belongs to the kinds that its comment names."""
 
@@ -96,6 +103,16 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     pages: int | None = None
     # Any kind but replay: how large its stages may grow.
     bounds: dict[str, StageBounds] = {}
+    # Any kind: the release that performs it; empty for the files of the project.
+    by_release: str = ""
+    # replay, backfill: a draft that is started when the run that it is of has ended.
+    follows: bool = False
+    # Any kind: the canary that measures what comes of its pages.
+    canary: int | None = None
+    # full, incremental: pages that it leaves to a run of a canary's release.
+    leaves: Share | None = None
+    # backfill: pages of the run that it is of which that run has left.
+    takes: Share | None = None
 
     def __hash__(self) -> int:
         return hash(msgspec.json.encode(self))

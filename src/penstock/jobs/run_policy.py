@@ -199,6 +199,19 @@ UNDO = replace(
     pins_version=False,
     can_be_continued=False,
 )
+# The pages that a live run has left to the release of a canary. What it saves is live, as a backfill's is.
+CANARY = replace(
+    BACKFILL,
+    words="a canary",
+    begins_with="pages",
+    gathers=False,
+    is_bounded=False,
+    pins_version=True,
+    can_be_continued=False,
+    skips_what_was_done=False,
+)
+# The same pages by the project's own files, after a canary was stopped.
+CATCH_UP = replace(CANARY, words="a catch-up", pins_version=False)
 POLICIES: dict[RunKind, RunPolicy] = {
     RunKind.FULL: FULL,
     RunKind.INCREMENTAL: INCREMENTAL,
@@ -207,7 +220,8 @@ POLICIES: dict[RunKind, RunPolicy] = {
     RunKind.PROBE: PROBE,
     RunKind.STREAM: STREAM,
 }
-# What redrives and undos answer as replays do, so that it can be asked of the kind alone.
+# What redrives and undos answer as replays do, and canaries as backfills do, so that it can be asked of the
+# kind alone.
 ASKED_OF_KIND = (
     "fetches",
     "moves_checkpoints",
@@ -243,6 +257,8 @@ def policy_of(kind: RunKind | str, options: RunOptions = NO_OPTIONS) -> RunPolic
     """The policy of a run; without its options, what redrives and undos answer as replays do."""
     if options.is_trial:
         return TRIAL
+    if options.takes is not None:
+        return CANARY if options.by_release else CATCH_UP
     if options.is_redrive:
         return REDRIVE
     if options.is_undo:

@@ -155,7 +155,7 @@ def windows_of(options: RunOptions) -> Windows:
 @lru_cache(maxsize=16)
 def expected_units(kind: RunKind, options: RunOptions) -> int:
     """How many units a run will have in all; 0 where that can't be said without looking."""
-    if policy_of(kind).begins_with != "windows" or options.is_missing_only:
+    if policy_of(kind, options).begins_with != "windows" or options.is_missing_only:
         return 0
     return windows_of(options).expected()
 

@@ -11,6 +11,7 @@ from penstock.journal import (
     access_events,
     alert_events,
     audit_events,
+    canary_events,
     job_events,
     release_events,
     run_events,
@@ -30,6 +31,7 @@ EVENTS: tuple[type[Event], ...] = (
     *runbook_events.EVENTS,
     *access_events.EVENTS,
     *release_events.EVENTS,
+    *canary_events.EVENTS,
 )
 KINDS: dict[str, type[Event]] = {each.kind: each for each in EVENTS}
 

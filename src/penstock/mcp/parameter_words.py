@@ -6,6 +6,7 @@ PARAMETER_WORDS: dict[str, str] = {
     "active": "only runs that have not ended",
     "alert": "number of an alert, from alerts_list",
     "by_hand": "a trial: a failure does not count against the source",
+    "canary": "number of a canary, from canaries_list",
     "cause": "cause of the failure, from quarantine_causes",
     "code": "code that the pipeline gave to the reject",
     "collection": "collection of records, from records_collections",

@@ -28,6 +28,7 @@ DESTRUCTIVE = frozenset(
         "runs.undo",
         "jobs.cancel",
         "quarantine.discard",
+        "canaries.stop",
         "checkpoints.rewind",
         "replays.commit",
         "replays.drop",

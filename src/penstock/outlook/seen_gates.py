@@ -88,6 +88,8 @@ class RunStanding(msgspec.Struct, frozen=True, gc=False):
     goes_on_at: float | None = None
     # It is prepared for drains: workers leave it alone.
     for_drains: bool = False
+    # The release that performs it, where it is known; such a run is no drain's.
+    by_release: str = ""
 
 
 class JobStanding(msgspec.Struct, frozen=True, gc=False):
@@ -110,6 +112,13 @@ def workers_gate(alive: int) -> GateSeen:
 
 def drain_gate(run: RunStanding, stage: str, is_drained: bool) -> GateSeen:
     """In the place of that of the workers, for a run that they leave alone."""
+    if run.by_release:
+        by = f"run {run.id} is performed by release {run.by_release[:12]}"
+        if is_drained:
+            return GateSeen("drain", True, by)
+        return GateSeen(
+            "drain", False, f"{by}, and no worker for it runs", remedy=Remedy("service.up")
+        )
     if is_drained:
         return GateSeen("drain", True, f"run {run.id} is being drained")
     by = f"run {run.id} is prepared for drains, and none is at work on it"

@@ -51,6 +51,8 @@ class Opened:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
+        # What the paths of sources are relative to: for a release, the folder of the project at home.
+        self.data_root = settings.root
         self.connections = Connections(self.open_store)
         self._stores: WeakSet[Store] = WeakSet()
         self._opening = Lock()

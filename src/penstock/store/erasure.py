@@ -207,6 +207,8 @@ class Erasure(Noun):
         ):
             for row_id in sorted(ids):
                 self._db.do(query, id=row_id)
+        for job_id in sorted(found.jobs):
+            self._db.do("forget_canary_samples", id=job_id)
         drop_jobs(self._db, sorted(found.jobs))
         for content in sorted(found.hashes):
             self._db.do("forget_payload", hash=content)

@@ -320,7 +320,7 @@ class Explanation(Noun):
         is_stopped = run.state is RunState.PARTIAL and run.end_reason == "budget"
         goes_on_at = self._budgets_begin_anew_at(run.source, run.id) if is_stopped else None
         about = (run.id, run.state, run.source, since, actor, reason, is_refused, goes_on_at)
-        return RunStanding(*about, run.for_drains)
+        return RunStanding(*about, run.for_drains, run.options.by_release)
 
     def _job_facts(self, job: JobRow) -> JobStanding:
         actor, reason, due_at = "", job.error or "", job.due_at

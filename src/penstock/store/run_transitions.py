@@ -10,6 +10,7 @@ from penstock.jobs.run_policy import policy_of
 from penstock.journal.job_events import JobCancelled
 from penstock.journal.run_events import BEGINS, RunCancelled, RunReopened
 from penstock.schedules.overlap import Active
+from penstock.store.canary_parts import Asked, parted_run
 from penstock.store.database import Database, to_json
 from penstock.store.health import RunEnd
 from penstock.store.hooks import Ended, tell_ends
@@ -19,6 +20,8 @@ from penstock.store.onboarding_refusals import refuse_start
 from penstock.store.promises import note_broken
 
 ROOT_KEY = "root"
+# The reason of a run that is started when another has ended.
+FOLLOWS = "follows run"
 SCHEDULER = "scheduler"
 
 
@@ -37,8 +40,38 @@ def add_run(
     is_draft: bool = False,
     for_drains: bool = False,
 ) -> int | None:
-    """A run and its first jobs, in the transaction of another verb; None if its key is known."""
+    """A run and its first jobs, in the transaction of another verb; None if its key is known.
+
+    Where a canary has a part of the source, its release performs that part of it, or all.
+    """
     refuse_start(db, source_id, kind)
+    asked = Asked(kind, plan, pipeline_version, options, for_drains)
+    parted = None if is_draft else parted_run(db, source_id, asked)
+    if parted is not None:
+        asked = parted.live
+    run_id = _add_run(db, now, source_id, asked, key, actor, reason, of_run_id, is_draft=is_draft)
+    if run_id is not None and parted is not None:
+        follower_id = None
+        if parted.follower is not None:
+            about = (parted.key_of(run_id), actor, f"{FOLLOWS} {run_id}", run_id)
+            follower_id = _add_run(db, now, source_id, parted.follower, *about, is_draft=True)
+        parted.note(db, run_id, follower_id)
+    return run_id
+
+
+def _add_run(
+    db: Database,
+    now: float,
+    source_id: int,
+    asked: Asked,
+    key: str,
+    actor: str,
+    reason: str,
+    of_run_id: int | None,
+    *,
+    is_draft: bool,
+) -> int | None:
+    kind, plan, options = asked.kind, asked.plan, asked.options
     policy = policy_of(kind, options)
     bounds = bounds_of(plan, options.pages) if policy.is_bounded else {}
     options = msgspec.structs.replace(options, bounds=bounds)
@@ -52,10 +85,10 @@ def add_run(
         of_run_id=of_run_id,
         key=key,
         plan=to_json(plan),
-        pipeline_version=pipeline_version,
+        pipeline_version=asked.pipeline_version,
         actor=actor,
         reason=reason,
-        for_drains=for_drains,
+        for_drains=asked.for_drains,
         now=now,
     )
     if run_id is None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.store.breakers import Breakers
     from penstock.store.budgets import Budgets
     from penstock.store.cadences import Cadences
+    from penstock.store.canaries import Canaries
     from penstock.store.checkpoints import Checkpoints
     from penstock.store.deliveries import Deliveries
     from penstock.store.erasure import Erasure
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
 
 NOUNS = frozenset(
     """
-    alert_facts alerts announcements audit breakers budgets cadences checkpoints deliveries erasure
+    alert_facts alerts announcements audit breakers budgets cadences canaries checkpoints deliveries erasure
     explanation files hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts onboardings
     outlooks pages promises quarantine record_edits record_exports records rejects releases replays
     rollups runbooks runs schedules signals snapshots sources tokens undos upkeep workers
@@ -102,6 +103,7 @@ class Store(ABC):
     breakers: Breakers
     budgets: Budgets
     cadences: Cadences
+    canaries: Canaries
     checkpoints: Checkpoints
     deliveries: Deliveries
     explanation: Explanation

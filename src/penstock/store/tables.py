@@ -48,6 +48,8 @@ class Table:
             "inbox",
             "compliance_check",
             "release_act",
+            "canary",
+            "canary_sample",
         )
 
 
@@ -286,5 +288,14 @@ TABLES = (
         "verb release_id before_id from_environment at:real actor reason approvals",
     ),
     _table("release_approval", "release_id actor", "at:real reason"),
+    _table(
+        "canary",
+        "id",
+        """release_id share percent:real salt state limits looks look began_at:real ended_at:real actor
+        reason end_reason""",
+    ),
+    _table("canary_source", "canary_id source_id", "is_in_share:flag version plans"),
+    _table("canary_run", "canary_id run_id", "arm"),
+    _table("canary_sample", "id", "run_id job_id sample"),
     _table("rollup_position", "id", "version line holes memory at:real"),
 )

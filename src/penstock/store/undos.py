@@ -146,6 +146,10 @@ class Undos(Noun):
         """Whether an undo of this run was begun and has not ended."""
         return any(state == "committing" for _, state in self._undos(run_id))
 
+    def was_undone(self, run_id: int) -> bool:
+        """Whether there is an undo of this run."""
+        return bool(self._undos(run_id))
+
     def begin(self, run_id: int, actor: str, reason: str) -> int:
         """The run that an undo is written down as: a new one, or the one that was cut short."""
         with self._db.writing() as now:

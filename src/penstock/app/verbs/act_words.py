@@ -266,6 +266,38 @@ WORDS: dict[str, ActWords] = {
         "penstock replay {run} --drop --yes",
         is_grave=True,
     ),
+    "shadows.start": ActWords(
+        "Shadow",
+        "A live run starts, and the release processes the same pages when it has ended; its changes wait for "
+        "your decision.",
+        "penstock shadow {source} --release {release} --detach",
+        asks=("release",),
+    ),
+    "canaries.start": ActWords(
+        "Start a canary",
+        "The release performs a share of the pages, or of the sources, from the next run on.",
+        "penstock canary --release {release} --percent {percent} --yes",
+        asks=("release", "percent"),
+        is_grave=True,
+    ),
+    "canaries.stop": ActWords(
+        "Stop and roll back",
+        "The release is given nothing new, what it saved is undone, and the project's own files do "
+        "that work.",
+        "penstock canary {canary} --stop --yes",
+        is_grave=True,
+    ),
+    "canaries.widen": ActWords(
+        "Widen to all",
+        "The release performs all runs of the canary's sources.",
+        "penstock canary {canary} --full --yes",
+        is_grave=True,
+    ),
+    "canaries.end": ActWords(
+        "End, keep the records",
+        "The release is given nothing new; what it saved stays.",
+        "penstock canary {canary} --end --yes",
+    ),
     "schedules.set_cadence": ActWords(
         "Set the cadence",
         "The source keeps this class until it moves by itself again.",

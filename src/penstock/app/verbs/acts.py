@@ -212,6 +212,18 @@ ACTS: dict[str, Act] = {
         _act("replays.start", OPERATOR, "/replays", "run source since quarantined new"),
         _act("replays.commit", ADMIN, "/replays/{run}/commit", "force", "runs.undo"),
         _act("replays.drop", OPERATOR, "/replays/{run}/drop"),
+        _act("shadows.start", OPERATOR, "/sources/{source}/shadows", "release kind run"),
+        _act(
+            "canaries.start",
+            ADMIN,
+            "/canaries",
+            "release source percent source_percent min_pages pages alpha failures yields rejections "
+            "duplicates quality diff alerts",
+            "canaries.stop",
+        ),
+        _act("canaries.stop", OPERATOR, "/canaries/{canary}/stop"),
+        _act("canaries.widen", ADMIN, "/canaries/{canary}/widen", "force", "canaries.stop"),
+        _act("canaries.end", ADMIN, "/canaries/{canary}/end"),
         _act(
             "schedules.set_cadence",
             OPERATOR,

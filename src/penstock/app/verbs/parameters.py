@@ -41,6 +41,11 @@ Moment = Annotated[
 ]
 SIZES = ("limit", "ticks")
 AMOUNTS = ("for_s", "window_s", "expires_in_s")
+# Shares and limits of a canary, which its verb looks at itself.
+SHARES = (
+    *("percent", "source_percent", "alpha", "failures", "yields", "rejections", "duplicates"),
+    *("quality", "diff"),
+)
 FILTER = "wanted"
 _SIMPLE = {str: Text, int: Id, bool: bool, Any: Any}
 
@@ -130,7 +135,7 @@ def web_type(name: str, hint: Any) -> Any:
     """How a parameter of this type is written in a request."""
     if name in SIZES:
         return Size
-    if name in AMOUNTS:
+    if name in AMOUNTS or name in SHARES:
         return Amount
     if name in _SIMPLE_NAMES:
         return _SIMPLE_NAMES[name]

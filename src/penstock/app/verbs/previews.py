@@ -49,6 +49,18 @@ def _replayed(project: Project, given: Given) -> Facts:
     return {**_of_run(project, given), "would replay": count(pages.pages, "stored page")}
 
 
+def _of_canary(project: Project, given: Given) -> Facts:
+    canary = project.canaries.get(_number(given, "canary"))
+    saved = sum(run.saved for run in canary.runs if run.arm == "canary")
+    return {
+        "canary": canary.id,
+        "release": canary.release[:12],
+        "state now": canary.state,
+        "pages it has performed": canary.canary_pages,
+        "records it has saved": saved,
+    }
+
+
 def _of_source(project: Project, given: Given) -> Facts:
     if "source" not in given:
         is_held = any(each.source is None for each in project.sources.holds())
@@ -182,6 +194,8 @@ LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
     **dict.fromkeys(("runs.continue_from", "replays.commit", "replays.drop"), _of_run),
     "runs.retry": _retried,
     "replays.start": _replayed,
+    **dict.fromkeys(("canaries.stop", "canaries.widen", "canaries.end"), _of_canary),
+    "shadows.start": _of_source,
     **dict.fromkeys(("sources.pause", "sources.resume", "sources.hold"), _of_source),
     **dict.fromkeys(("sources.unhold", "runs.probe"), _of_source),
     "sources.propose": _proposed,

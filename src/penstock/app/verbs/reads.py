@@ -138,6 +138,8 @@ READS: dict[str, Read] = {
         _read("replays.diff", "/replays/{run}/diff", "limit", writes=True),
         _read("replays.pages", "/replays/pages", "run source since quarantined"),
         _read("replays.rejected", "/replays/{run}/rejected"),
+        _read("canaries.list", "/canaries", PAGED),
+        _read("canaries.get", "/canaries/{canary}"),
         _read("schedules.list", "/schedules", f"source {PAGED}"),
         _read("schedules.upcoming", "/schedules/upcoming", f"source schedule days {PAGED}"),
         _read("schedules.cadences", "/schedules/cadences", f"source {PAGED}"),

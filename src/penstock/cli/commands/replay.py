@@ -170,7 +170,13 @@ def _act(project: Project, row: RunView, args: argparse.Namespace) -> None:
         _commit(project, row, args)
     elif args.drop:
         _drop(project, row, args)
-    elif args.html:
+    else:
+        show(project, row, args)
+
+
+def show(project: Project, row: RunView, args: argparse.Namespace) -> None:
+    """The difference of a replay that has ended, in the form that is asked for."""
+    if args.html:
         _write_html(project, row, args)
     elif args.json:
         _write_json(project, row, args)
@@ -185,7 +191,10 @@ def _tell(project: Project, row: RunView, args: argparse.Namespace) -> None:
     diff = project.replays.diff(row.id, args.limit or SHOWN)
     failed = f", {row.quarantined} failed" if row.quarantined else ""
     what = f"of run {row.of_run_id}" if row.of_run_id is not None else f"of {row.source}"
-    out.line(f"replay {row.id} {what}: {count(row.counts['pages'], 'page')}, {row.state}{failed}")
+    by = f" by release {row.options.by_release[:12]}" if row.options.by_release else ""
+    out.line(
+        f"replay {row.id} {what}{by}: {count(row.counts['pages'], 'page')}, {row.state}{failed}"
+    )
     out.line()
     tell_totals(out, diff.totals)
     tell_changes(out, diff.first)

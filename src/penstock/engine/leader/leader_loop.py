@@ -34,6 +34,7 @@ from penstock.errors import StoreError
 from penstock.gates.project_terms import hours_definitions, hours_of, rules_of
 from penstock.journal.origin import LEADER, SCHEDULE
 from penstock.project import Project
+from penstock.project.canary_watch import CanaryWatch
 from penstock.project.host import host_name
 from penstock.snapshots import open_snapshots
 from penstock.store import promises
@@ -84,6 +85,7 @@ class LeaderLoop:
         self._rollups = RollupChore(store, project.clock)
         self._alerts = AlertChore(project, store)
         self._anchors = AnchorChore(project, store)
+        self._canaries = CanaryWatch(project, store, self._may_go_on)
         self._promises = SlaChore(project, store)
         self._cadences = CadenceChore(project, store)
         self._calendars = CalendarWatch(project, store)
@@ -134,6 +136,8 @@ class LeaderLoop:
         if leads.is_trusted():
             self._alerts.look()
         if leads.is_trusted():
+            self._canaries.look()
+        if leads.is_trusted():
             self._anchors.look()
             self._hooks.look()
         if self._traces is not None and leads.is_trusted():
@@ -141,6 +145,9 @@ class LeaderLoop:
         self.tell()
         has_more = leads.is_trusted() and self._rollups.look()
         return leads.is_trusted() and (self._upkeep.do_a_little() or has_more)
+
+    def _may_go_on(self) -> bool:
+        return self._leadership.is_trusted()
 
     def tell(self) -> None:
         """Say what has happened, if that is this process's part."""

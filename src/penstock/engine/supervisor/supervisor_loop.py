@@ -15,6 +15,7 @@ from penstock.engine.leader.activity import Activity
 from penstock.engine.supervisor.code_reload import CodeReload
 from penstock.engine.supervisor.leader_task import LeaderTask
 from penstock.engine.supervisor.release_watch import ReleaseWatch
+from penstock.engine.supervisor.released_runs import ReleasedRuns
 from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.engine.supervisor.store_trouble import StoreTrouble
 from penstock.engine.supervisor.watch import Watch
@@ -75,6 +76,9 @@ class SupervisorLoop:
         )
         self._release = ReleaseWatch(project, store, calls, self._end, tell)
         self._code = CodeReload(project, shutdown, self._make_way, tell, reloads=reloads)
+        # A drain, and who keeps schedules only, leave them to others.
+        works_for_releases = scope is None and workers > 0
+        self._released = ReleasedRuns(project, store, trouble.say) if works_for_releases else None
         self._glance_s = SHARED_GLANCE_S if store.is_shared else GLANCE_S
         self._due: dict[str, float] = {}
 
@@ -143,6 +147,7 @@ class SupervisorLoop:
             self._workers.beat_all,
             self._look_around,
             self._look_for_suspects,
+            self._look_for_releases,
             self._look_at_code,
             self._ask_if_done,
         ):
@@ -164,6 +169,11 @@ class SupervisorLoop:
     async def _look_for_suspects(self) -> None:
         if not self._shutdown.is_leaving and self._is_due("suspects", self._glance_s):
             await self._workers.look_for_suspects()
+
+    async def _look_for_releases(self) -> None:
+        if self._released is None or self._shutdown.is_leaving or not self._is_due("by", LOOK_S):
+            return
+        self._workers.perform_by_releases(await self._calls(self._released.look))
 
     async def _look_at_code(self) -> None:
         if not self._shutdown.is_leaving and self._is_due("code", LOOK_S):

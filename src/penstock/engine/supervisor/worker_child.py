@@ -52,7 +52,9 @@ class WorkerChild:
         tell: Callable[[str], None],
         now: float,
         scope: DrainScope | None = None,
+        release: str | None = None,
     ) -> WorkerChild:
+        """With a `release`, it works with the files of that instead of the project's own."""
         theirs, control = os.pipe()
         os.set_blocking(control, False)
         deadlines = SharedDeadlines.create(settings.worker.slots, now)
@@ -63,6 +65,8 @@ class WorkerChild:
         ]  # fmt: skip
         if settings.environment:
             command += ["--env", settings.environment]
+        if release is not None:
+            command += ["--release", release]
         if scope is not None:
             command += ["--scope", scope.text]
         try:

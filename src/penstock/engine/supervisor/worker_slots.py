@@ -7,7 +7,7 @@ too, there is no doubt which job did it, and no other is hurt. That worker is th
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +41,8 @@ MAX_RESTART_DELAY_S = 2.0
 # One that can't begin is started again after longer and longer.
 MAX_UNFIT_DELAY_S = 10.0
 ISOLATION_IDLE_S = 2.0
+# How many runs are performed by releases at a time, each by a process of its own.
+MOST_BY_RELEASES = 2
 
 
 @dataclass(slots=True)
@@ -54,6 +56,10 @@ class Slot:
     # Its last worker could not begin, and has said why.
     is_unfit: bool = False
     start_at: float = float("-inf")
+    # Where its worker performs a run by a release: what it may claim, and the release.
+    scope: DrainScope | None = None
+    release: str | None = None
+    is_over: bool = False
 
 
 class WorkerSlots:
@@ -151,6 +157,17 @@ class WorkerSlots:
                 worker and self._store.workers.jobs_of(worker)
             ) or self._store.jobs.has_suspects(None if scope is None else scope.run_id)
 
+    def perform_by_releases(self, wanted: Mapping[int, str]) -> None:
+        """Have a worker for each of these runs, with the files of its release, and none for any other."""
+        known = {slot.scope.run_id: slot for slot in self.slots if slot.scope is not None}
+        for run_id, slot in known.items():
+            slot.is_over = run_id not in wanted
+        for run_id, release in wanted.items():
+            if run_id not in known and len(known) < MOST_BY_RELEASES:
+                known[run_id] = Slot("all", scope=DrainScope(run_id), release=release)
+                self.slots.append(known[run_id])
+        self.slots[:] = [slot for slot in self.slots if not (slot.is_over and slot.child is None)]
+
     async def tend(self, slot: Slot) -> None:
         """See that there is a worker if one is needed, and none otherwise."""
         now, child = self._now(), slot.child
@@ -175,13 +192,15 @@ class WorkerSlots:
         name, settings = f"{self._rng.getrandbits(48):012x}", self._project.settings
         # What its predecessor could not begin for is said once a minute, not at every try.
         tell = self._trouble.say if slot.is_unfit else self._tell
-        child = await WorkerChild.start(settings, name, slot.admits, tell, self._now(), self._scope)
+        scope = slot.scope or self._scope
+        about_it = (settings, name, slot.admits, tell, self._now(), scope, slot.release)
+        child = await WorkerChild.start(*about_it)
         slot.child = child
         about = (host_name(), child.process.pid, __version__, settings.worker.slots)
         asked_at = self._now()
         try:
             await self._calls(
-                lambda: self._store.workers.register(name, *about, slot.admits, self._scope)
+                lambda: self._store.workers.register(name, *about, slot.admits, scope)
             )
         except StoreError:
             # It waits for a beat that can't come; the next one is started when the store is well.
@@ -215,7 +234,8 @@ class WorkerSlots:
         slot.child = None
         await child.last_words()
         # What was fit once is waited for: a file that is being edited, a login that is refused.
-        if code == EXIT_BROKEN or (code == EXIT_UNFIT and not self._has_worked):
+        is_ours = slot.release is None
+        if code == EXIT_BROKEN or (code == EXIT_UNFIT and is_ours and not self._has_worked):
             self.failure = StoreError("a worker could not work", "its message is above")
         is_fast = code != 0 and now - child.started_at < FAST_DEATH_S
         slot.fast_deaths = slot.fast_deaths + 1 if is_fast else 0
@@ -245,6 +265,8 @@ class WorkerSlots:
 
 
 def _is_needed(slot: Slot, now: float) -> bool:
+    if slot.release is not None:
+        return not slot.is_over
     return slot.admits == "sound" or now - slot.needed_at < ISOLATION_IDLE_S
 
 

@@ -21,13 +21,16 @@ from penstock.engine.worker.stage_config import StageConfig, StageConfigs
 from penstock.engine.worker.step_output import StepOutput
 from penstock.engine.worker.streams import Streams
 from penstock.errors import StoreError
+from penstock.jobs.canary.share import is_in_share
 from penstock.jobs.job import Claimed
-from penstock.jobs.outcome import AttemptLost, Failed, Outcome
+from penstock.jobs.outcome import AttemptLost, Failed, Outcome, Skipped
 from penstock.jobs.retry import DEFAULT_RETRY, RETRY_CLASSES
-from penstock.jobs.run import RunOptions
+from penstock.jobs.run import RunOptions, Share
 from penstock.pipeline.attempt import StepRun, StepSource
 from penstock.pipeline.error_outcome import outcome_of
 from penstock.pipeline.version import version_of, with_params
+
+LEFT = "left to the release of a canary"
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class Attempts:
                 and run.pipeline_version != config.source.version
             ):
                 self.settler.end(job, another_version(), config.retry, config.stage.unit)
+            elif run.options.leaves is not None and _is_left(config, run.options.leaves, job.key):
+                self.settler.end(job, Skipped(LEFT), config.retry, config.stage.unit)
             elif not (self.spending.has_budgets and self._set_aside(job, config, run)):
                 self._begin(job, config, run)
 
@@ -144,3 +149,9 @@ def _with_params(config: StageConfig, options: RunOptions) -> StepSource:
     params = {**config.source.params, **options.params}
     version = version_of(config.graph, with_params(config.settings, options.params))
     return replace(config.source, params=params, version=version)
+
+
+def _is_left(config: StageConfig, share: Share, key: str) -> bool:
+    """Whether the release of a canary performs this page, in a run of its own."""
+    is_page = config.stage.unit == "page" and not config.stage.is_gather
+    return is_page and is_in_share(key, share.percent, share.salt)

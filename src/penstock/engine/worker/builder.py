@@ -75,7 +75,7 @@ def source_configs(
     """What a worker needs to know of these sources, by their ids."""
     return {
         project.source_ids[key]: SourceConfig(
-            source, project.graph(source), project.retries, project.settings.root
+            source, project.graph(source), project.retries, project.data_root
         )
         for key, source in sources.items()
     }

@@ -34,6 +34,11 @@ class KnownRuns:
     def policy(self, run_id: int) -> RunPolicy:
         return self._policies.get(run_id, FULL)
 
+    def is_measured(self, run_id: int) -> bool:
+        """Whether the guardrails of a canary look at what comes of its pages."""
+        view = self._views.get(run_id)
+        return view is not None and view.options.canary is not None
+
     def learn(self, source_of: Mapping[int, int]) -> None:
         """In the store's thread: what the steps of these runs must know of them, by run and source."""
         run_ids = source_of.keys()

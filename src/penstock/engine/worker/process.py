@@ -46,6 +46,7 @@ from penstock.gates.capacity import DrainScope, scope_of
 from penstock.http.browser.browsers import Browsers
 from penstock.http.network import AiohttpNetwork
 from penstock.project import Project
+from penstock.project.released import open_released
 from penstock.settings.secrets import masker_for
 from penstock.snapshots import open_snapshots
 from penstock.store.rows import Admits
@@ -69,6 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="penstock.engine.worker.process")
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--env")
+    # The release that is performed, if it is not the project's own files.
+    parser.add_argument("--release")
     parser.add_argument("--worker", required=True)
     parser.add_argument("--admits", choices=get_args(Admits), default="all")
     parser.add_argument("--scope", type=scope_of)
@@ -83,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     try:
-        project = Project.open(args.project, args.env)
+        project = _opened(args.project, args.env, args.release)
         output = StepOutput(project.clock, masker_for(project.settings.secrets).mask)
         catch(output)
         for error in project.broken_sources().values():
@@ -105,6 +108,12 @@ def main(arguments: list[str] | None = None) -> int:
     ) as error:  # the configuration as it is now, or a server that lets nobody in
         _say_error(error)
         return EXIT_UNFIT
+
+
+def _opened(folder: Path, environment: str | None, release: str | None) -> Project:
+    if release is None:
+        return Project.open(folder, environment)
+    return open_released(folder, environment, release)
 
 
 async def _work(

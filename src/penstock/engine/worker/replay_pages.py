@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from penstock.engine.worker.snapshot_writer import SnapshotWriter
 from penstock.http.failures import FetchError
 from penstock.http.response import Response
+from penstock.jobs.canary.share import is_in_share
 from penstock.jobs.job import Claimed, NewJob
 from penstock.jobs.outcome import Failed
 from penstock.jobs.replay import REPLAY_STAGE, entry_stages
@@ -73,7 +74,8 @@ class ReplayPages:
             for stage in stages:
                 after_key: str | None = None
                 while page := await self._page(attempt, run_id, stage, after_key):
-                    yield [_again(stage, job, attempt.source.priority) for job in page]
+                    wanted = [job for job in page if _is_wanted(job, attempt.run)]
+                    yield [_again(stage, job, attempt.source.priority) for job in wanted]
                     after_key = page[-1].key
 
     async def _runs(self, attempt: Attempt) -> list[int]:
@@ -105,6 +107,12 @@ def another_version() -> Failed:
 
 def _again(stage: str, job: ReplayedJob, priority: int) -> NewJob:
     return NewJob(stage, job.key, job.item.encode(), priority, job.snapshot)
+
+
+def _is_wanted(job: ReplayedJob, run: StepRun) -> bool:
+    """A canary takes only its share."""
+    takes = run.options.takes
+    return takes is None or is_in_share(job.key, takes.percent, takes.salt)
 
 
 def _of(run: StepRun) -> str:

@@ -13,6 +13,7 @@ from penstock.engine.worker.private_words import PrivateMasker
 from penstock.engine.worker.redaction import redact_notes, redacted
 from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
 from penstock.jobs.effects import Effects
+from penstock.jobs.effects.samples import sample_of
 from penstock.jobs.job import Claimed, Unit
 from penstock.jobs.outcome import Flush, Outcome
 from penstock.jobs.probe import without_retries
@@ -51,6 +52,7 @@ class Settler:
         if job.attempt > 1 and end.effects:
             self._key(job, end.effects)
         self._sayings.pop((job.id, job.attempt), None)
+        self._sample(job, end.effects)
         policy = self.runs.policy(job.run_id)
         if policy.retries:
             policy.committed(end.effects)
@@ -62,6 +64,7 @@ class Settler:
 
     async def flush(self, job: Claimed, effects: Effects, *, is_long: bool) -> None:
         """Make a part of a long attempt's effects durable; AttemptLost when the fence is gone."""
+        self._sample(job, effects)
         effects = self.runs.policy(job.run_id).committed(effects)
         redact_notes(effects, self._masker(job))
         where = (job.id, job.attempt)
@@ -88,6 +91,11 @@ class Settler:
         if source is None or not source.settings.private:
             return masker
         return PrivateMasker(masker, source.settings.key, job.key)
+
+    def _sample(self, job: Claimed, effects: Effects) -> None:
+        """For the guardrails of a canary, if it is one of its runs."""
+        if self.runs.is_measured(job.run_id) and (sample := sample_of(effects)) is not None:
+            effects.samples = [sample]
 
     def _load(self, job: Claimed, effects: Effects) -> None:
         if job.source_id in self.sources:

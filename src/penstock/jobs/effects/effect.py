@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.jobs.effects.proposals import Proposed
     from penstock.jobs.effects.records import Save
     from penstock.jobs.effects.rejections import Rejection
+    from penstock.jobs.effects.samples import Sample
     from penstock.jobs.effects.signals import Raised
     from penstock.jobs.job import NewJob, Owned
     from penstock.jobs.outcome import Flush, Settlement
@@ -79,6 +80,10 @@ class Transaction(Protocol):
         ...
 
     def note_pages(self, visits: Sequence[tuple[Owned, Effects]]) -> None: ...
+
+    def add_samples(self, samples: Sequence[tuple[Owned, Sample]]) -> None:
+        """What came of jobs that a canary's guardrails measure."""
+        ...
 
 
 class Effect(ABC):

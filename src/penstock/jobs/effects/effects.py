@@ -24,6 +24,7 @@ from penstock.jobs.effects.pages import Announced, Extracted, PagesEffect
 from penstock.jobs.effects.proposals import ProposalsEffect, Proposed
 from penstock.jobs.effects.records import RecordsEffect, Save
 from penstock.jobs.effects.rejections import Rejection, RejectionsEffect
+from penstock.jobs.effects.samples import Sample, SamplesEffect
 from penstock.jobs.effects.schema import SchemaEffect
 from penstock.jobs.effects.signals import Raised, SignalsEffect
 from penstock.jobs.effects.spending import SpendingEffect
@@ -98,6 +99,8 @@ class Effects:
     extracted: list[Extracted] = many(PagesEffect)
     # Addresses of pages that are no more: what was known of them is dropped.
     gone: list[str] = many(PagesEffect)
+    # What a canary's guardrails are told of this job.
+    samples: list[Sample] = many(SamplesEffect)
     # A candidate of which nothing became: a step returned None.
     is_dropped: bool = flag(DroppedEffect)
     # The attempt has come to an end that it wanted: what the next one says is new, however equal it is.

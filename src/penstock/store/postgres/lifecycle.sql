@@ -9,6 +9,28 @@ SELECT coalesce(json_agg(d.id ORDER BY d.id), '[]')::text FROM (
   ORDER BY run.id LIMIT 100
 ) AS d;
 
+-- name: followers
+-- Drafts whose run has ended, each with how that has ended.
+SELECT coalesce(json_agg(json_build_array(d.id, d.state) ORDER BY d.id), '[]')::text FROM (
+  SELECT run.id, o.state FROM penstock.run JOIN penstock.run AS o ON o.id = run.of_run_id
+  WHERE run.state = 'draft' AND (run.options::json ->> 'follows')::boolean AND o.finished_at IS NOT NULL
+  ORDER BY run.id LIMIT 100
+) AS d;
+
+-- name: open_followers
+SELECT EXISTS (
+  SELECT 1 FROM penstock.run WHERE of_run_id = %(run_id)s AND finished_at IS NULL AND (options::json ->> 'follows')::boolean
+);
+
+-- name: runs_by_releases
+-- Active runs that are performed by a release, and have something queued or running.
+SELECT coalesce(json_agg(json_build_array(d.id, d.release) ORDER BY d.id), '[]')::text FROM (
+  SELECT run.id, run.options::json ->> 'by_release' AS release FROM penstock.run
+  WHERE run.state IN ('queued', 'running', 'paused') AND run.state <> 'paused' AND run.for_drains AND run.options::json ->> 'by_release' IS NOT NULL
+    AND EXISTS (SELECT 1 FROM penstock.stage_count AS g WHERE g.run_id = run.id AND g.queued + g.running > 0)
+  ORDER BY run.id LIMIT %(limit)s
+) AS d;
+
 -- name: holds
 SELECT coalesce(json_agg(json_build_object('scope', scope, 'at', at, 'actor', actor, 'reason', reason) ORDER BY scope), '[]')::text
 FROM penstock.hold;

@@ -37,4 +37,4 @@ WHERE source_id = :source_id AND state IN ('queued', 'running', 'paused') AND ki
 ORDER BY id LIMIT 1;
 
 -- name: active_run_of_kind
-SELECT id FROM penstock.run WHERE source_id = :source_id AND kind = :kind AND state IN ('queued', 'running', 'paused') AND NOT for_drains ORDER BY id DESC LIMIT 1;
+SELECT id FROM penstock.run WHERE source_id = :source_id AND kind = :kind AND state IN ('queued', 'running', 'paused') AND (NOT for_drains OR options LIKE '%"by_release":%') ORDER BY id DESC LIMIT 1;

@@ -7,6 +7,28 @@ SELECT json_group_array(id) FROM (
   ORDER BY run.id LIMIT 100
 );
 
+-- name: followers
+-- Drafts whose run has ended, each with how that has ended.
+SELECT json_group_array(json_array(id, state)) FROM (
+  SELECT run.id, o.state FROM run INDEXED BY run_draft CROSS JOIN run AS o ON o.id = run.of_run_id
+  WHERE run.state = 'draft' AND run.options ->> 'follows' AND o.finished_at IS NOT NULL
+  ORDER BY run.id LIMIT 100
+);
+
+-- name: open_followers
+SELECT EXISTS (
+  SELECT 1 FROM run INDEXED BY run_of WHERE of_run_id = :run_id AND finished_at IS NULL AND options ->> 'follows'
+);
+
+-- name: runs_by_releases
+-- Active runs that are performed by a release, and have something queued or running.
+SELECT json_group_array(json_array(id, release)) FROM (
+  SELECT run.id, run.options ->> 'by_release' AS release FROM run INDEXED BY run_active
+  WHERE run.state IN ('queued', 'running', 'paused') AND run.state <> 'paused' AND run.for_drains AND run.options ->> 'by_release' IS NOT NULL
+    AND EXISTS (SELECT 1 FROM run_stage AS g WHERE g.run_id = run.id AND g.queued + g.running > 0)
+  ORDER BY run.id LIMIT :limit
+);
+
 -- name: holds
 SELECT json_group_array(json_object('scope', scope, 'at', at, 'actor', actor, 'reason', reason))
 FROM (SELECT scope, at, actor, reason FROM hold ORDER BY scope);

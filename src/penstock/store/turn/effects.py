@@ -9,6 +9,7 @@ from penstock.jobs.effects import Covered, Effects, Mark, Raised, Rejection, Sav
 from penstock.jobs.effects.effect import Effect, Ended, Repeatable
 from penstock.jobs.effects.effects import ALL_EFFECTS
 from penstock.jobs.effects.proposals import Proposed
+from penstock.jobs.effects.samples import Sample
 from penstock.jobs.job import JobState, NewJob, Owned
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.journal.job_events import JobNoted
@@ -157,6 +158,11 @@ class EffectTransaction:
 
     def add_rejects(self, rejections: Sequence[tuple[Owned, Rejection]]) -> None:
         add_rejects(self._db, self._ledger, rejections)
+
+    def add_samples(self, samples: Sequence[tuple[Owned, Sample]]) -> None:
+        for job, sample in samples:
+            about = {"run_id": job.run_id, "job_id": job.id}
+            self._db.later("add_canary_sample", sample=to_json(sample), **about)
 
     def announce_moments(self, moments: Sequence[tuple[Owned, float]]) -> None:
         rows = [(job.source_id, moment, job.run_id) for job, moment in moments]

@@ -69,6 +69,7 @@ ROUTES: list[BaseRoute] = [
     Route("/workers", page("workers.html", plain.read_workers)),
     Route("/budgets", page("budgets.html", plain.read_budgets)),
     Route("/hooks", page("hooks.html", plain.read_hooks)),
+    Route("/canaries", page("canaries.html", plain.read_canaries)),
     Route("/events", page("events.html", plain.read_events)),
     Route("/alerts", page("alerts.html", alerts.read)),
     Route("/alerts/{alert:int}", page("alert.html", alerts.read_alert)),

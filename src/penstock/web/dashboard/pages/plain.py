@@ -1,4 +1,4 @@
-"""Pages that are one list: workers, budgets, hooks and events."""
+"""Pages that are one list: workers, budgets, hooks, canaries and events."""
 
 from __future__ import annotations
 
@@ -40,6 +40,11 @@ def read_hooks(visit: Visit) -> dict[str, Any]:
         "undelivered": undelivered,
         "next": visit.following(page.next),
     }
+
+
+def read_canaries(visit: Visit) -> dict[str, Any]:
+    page = visit.project.canaries.list(cursor=visit.text("cursor"), limit=ROWS)
+    return {"canaries": page.items, "next": visit.following(page.next)}
 
 
 def read_events(visit: Visit) -> dict[str, Any]:

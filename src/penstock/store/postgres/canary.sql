@@ -1,0 +1,7 @@
+-- name: canary_pages
+-- How many pages each of its runs has come to an end with. What a run has left to the canary, or needed not look at, is skipped.
+-- Counters are added up from what was moved (stage_count).
+SELECT c.run_id, c.arm, sum(g.succeeded + g.quarantined)
+FROM penstock.canary_run AS c JOIN penstock.stage_count AS g ON g.run_id = c.run_id
+WHERE c.canary_id = %(canary_id)s AND g.unit = 'page'
+GROUP BY c.run_id, c.arm;
