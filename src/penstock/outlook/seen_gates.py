@@ -194,12 +194,15 @@ def places_gates(limits: Iterable[HostLimit], held: Mapping[str, float]) -> list
 
 _OPEN = {name: GateSeen(name, True) for name in GATES}
 _ALL_OPEN = list(_OPEN.values())
+# The gates of a source that is onboarded; nobody else is told of them.
+ONBOARDING = ("legal_hold", "lifecycle", "compliance")
+_USUAL_OPEN = [gate for name, gate in _OPEN.items() if name not in ONBOARDING]
 
 
 def lane_gates(lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> Sequence[GateSeen]:
     """The gates that the claim asks, each with what is known of it."""
     if first_closed(lane, slot, now) is None:
-        return _ALL_OPEN
+        return _ALL_OPEN if _is_onboarded(lane) else _USUAL_OPEN
     found = dict(gates_before(lane, slot, now))
     if found.get("breaker") is not None:
         # It leaves no slots either; what else would hold it back is told without it.
@@ -208,7 +211,12 @@ def lane_gates(lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> Sequence
     return [
         _OPEN[name] if closed is None else _closed(closed, lane, slot, facts, now)
         for name, closed in found.items()
+        if name not in ONBOARDING or _is_onboarded(lane)
     ]
+
+
+def _is_onboarded(lane: Lane) -> bool:
+    return lane.onboarding is not None or lane.limits.compliance.is_required
 
 
 def _closed(closed: Closed, lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> GateSeen:
