@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Self
 
 CHUNK_BYTES = 1 << 16
@@ -94,6 +95,11 @@ class Relay:
         self._lines.add(task)
         task.add_done_callback(self._lines.discard)
         self.accepted += 1
+        # asyncio's own server complains of a connection whose task was cancelled.
+        with suppress(asyncio.CancelledError):
+            await self._lead_on(reader, writer)
+
+    async def _lead_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far: asyncio.StreamWriter | None = None
         try:
             far_reader, far = await asyncio.open_connection(self._host, self._port)
