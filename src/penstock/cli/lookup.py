@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from penstock.app import Project
 from penstock.app.entry import open_project, protect_files, store_errors_explained
+from penstock.app.guard import guarded_name
 from penstock.cli.parser import LARGEST_ID
 from penstock.cli.render.service_log import choose_format
 from penstock.errors import Remedy, UsageError
@@ -23,6 +24,7 @@ def opened(args: argparse.Namespace, is_validated: bool = False) -> Iterator[Pro
     args.out.logs_json = getattr(args, "log_format", None) == "json"
     project = open_project(args.project, args.env)
     args.out.secrets = project.settings.secrets
+    args.guarded = guarded_name(project)
     project.includes_private = getattr(args, "include_private", False)
     choose_format(project, args)
     for warning in project.settings.warnings:

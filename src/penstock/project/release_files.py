@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from penstock.settings.dotenv import read_dotenv
 from penstock.settings.environment import variables_in
 from penstock.settings.load import environments_of, overlay_file
 from penstock.settings.origins import literal_secrets
+from penstock.settings.secret_sources import NoSecret, is_source, secret_of
 from penstock.settings.secrets import MASK, SECRET_NAME, masker_for
 
 MOST_FILES, MOST_BYTES = 5_000, 50_000_000
@@ -65,6 +67,9 @@ def known_secrets(settings: Settings) -> dict[str, str]:
     names = {name for name in environ if SECRET_NAME.search(name)}
     named = set(_variables(settings))
     found = {}
+    for name in filter(is_source, named):
+        with suppress(NoSecret):
+            found[secret_of(name)] = name
     for name in (names & read_dotenv(settings.root).values.keys()) | named:
         value = environ.get(name, "").strip()
         if _is_secret(name, value):

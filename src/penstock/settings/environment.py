@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from penstock.errors import nearest
 from penstock.settings.document import Entry, is_text, join
+from penstock.settings.secret_sources import NoSecret, is_source, secret_of
 from penstock.settings.unset import Unset
 
 _VARIABLE = re.compile(r"\$(?P<escape>\$)?\{(?P<name>[^}]*)\}")
@@ -46,6 +47,8 @@ class Substitution:
         self._environ = environ
         self.secrets: set[str] = set()
         self.unset: list[Unset] = []
+        # Why secrets could not be had that are not in the environment.
+        self._problems: dict[str, str] = {}
 
     def apply(self, entry: Entry, path: str = "", keys: tuple[str, ...] = ()) -> Entry:
         value = entry.value
@@ -70,17 +73,34 @@ class Substitution:
 
         names = variables_in(text)
         substituted = _VARIABLE.sub(lookup, text)
-        missing = tuple(name for name in names if name not in self._environ)
+        missing = tuple(name for name in names if not self._is_there(name))
         if missing:
             section, source = (*keys, "", "")[:2]
             owner = source if section == "sources" else ""
             self.unset += [
-                Unset(name, path, entry.where, section, owner, self._near(name)) for name in missing
+                Unset(name, path, entry.where, section, owner, self._why(name)) for name in missing
             ]
             return replace(entry, unset=missing)
         return replace(entry, value=substituted, written=text if names else "")
 
+    def _is_there(self, name: str) -> bool:
+        return name in self._environ if not is_source(name) else name not in self._problems
+
+    def _why(self, name: str) -> str:
+        return self._problems[name] if is_source(name) else self._near(name)
+
+    def _of_source(self, name: str) -> str:
+        try:
+            found = secret_of(name)
+        except NoSecret as problem:
+            self._problems[name] = str(problem)
+            return ""
+        self.secrets.add(found)
+        return found
+
     def _variable(self, name: str, entry: Entry, path: str) -> str:
+        if is_source(name):
+            return self._of_source(name)
         if not _NAME.fullmatch(name):
             raise entry.error(path, f"${{{name}}} does not name an environment variable")
         value = self._environ.get(name, "")

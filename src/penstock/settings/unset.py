@@ -27,6 +27,8 @@ class Unset:
 
     @property
     def words(self) -> str:
+        if ":" in self.name:
+            return f"{self.where}{self.path}: ${{{self.name}}} has no secret: {self.near}"
         tail = f"; {self.near}" if self.near else ""
         return f"{self.where}{self.path}: the environment variable {self.name} is not set{tail}"
 
@@ -34,7 +36,8 @@ class Unset:
 def refuse_unset(unset: Sequence[Unset]) -> None:
     """Raise about the first of them, if there is any."""
     if unset:
-        raise ConfigError(unset[0].words, HINT)
+        hint = "" if ":" in unset[0].name else HINT
+        raise ConfigError(unset[0].words, hint)
 
 
 def warnings_about(unset: Sequence[Unset]) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route
 
+from penstock.app.guard import confirming
 from penstock.app.verbs.acts import ACTS, Act
 from penstock.app.verbs.answers import as_answer
 from penstock.app.verbs.parameters import converted
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from penstock.app import Project
 
 JSON = "application/json"
+# The name of the environment, for acts that can't be taken back in production.
+CONFIRM = "Penstock-Confirm"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 # A larger answer is refused: a page of a thousand large records, say.
 MOST_BYTES = 32_000_000
@@ -81,7 +84,8 @@ def _act_endpoint(act: Act) -> Endpoint:
 
         def perform(project: Project) -> tuple[str, bool]:
             def called() -> str:
-                return json_text(request, as_answer(act.call(project, identity, given)))
+                with confirming(request.headers.get(CONFIRM, "")):
+                    return json_text(request, as_answer(act.call(project, identity, given)))
 
             if asked is None:
                 return called(), False

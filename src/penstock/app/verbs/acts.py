@@ -74,15 +74,24 @@ class Act:
 
     def call(self, project: Project, by: Identity, arguments: Mapping[str, Any]) -> Any:
         """Do it. Everything in the journal bears the name of the identity."""
-        if self.name == "runbooks.do":
-            _refuse_step(by, arguments)
+        verb = self.name
+        if verb == "runbooks.do":
+            verb = _refuse_step(by, arguments)
+        if not arguments.get("dry_run"):
+            _refuse_unconfirmed(project, verb)
         given = as_arguments(self.name, arguments)
         found = verb_on(project, self.name)(**given, actor=by.name)
         return _batches(found) if isinstance(found, Iterator) else found
 
 
-def _refuse_step(by: Identity, arguments: Mapping[str, Any]) -> None:
-    """A step of a runbook performs another act: it takes the role of that one."""
+def _refuse_unconfirmed(project: Project, verb: str) -> None:
+    from penstock.app.guard import refuse_unconfirmed
+
+    refuse_unconfirmed(project, verb)
+
+
+def _refuse_step(by: Identity, arguments: Mapping[str, Any]) -> str:
+    """A step of a runbook performs another act: it takes the role of that one. Answers which it is."""
     from penstock.app.runbooks import verb_of_step
 
     verb = verb_of_step(arguments["runbook"], arguments["step"])
@@ -91,6 +100,7 @@ def _refuse_step(by: Identity, arguments: Mapping[str, Any]) -> None:
         raise Refused(
             f"{by.name} has the role {by.role}; this step needs {needed}", code="role_needed"
         )
+    return verb
 
 
 def verb_on(project: Project, name: str) -> Any:

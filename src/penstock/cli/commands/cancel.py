@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, whole_number
 from penstock.cli.render.act_results import tell_job, tell_run
 from penstock.cli.render.output import Output
@@ -31,7 +31,7 @@ def register(commands: Commands) -> None:
         "--job", dest="job_id", type=whole_number, metavar="JOB", help="only this job"
     )
     add_reason(parser)
-    add_yes(parser)
+    add_confirm(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -54,7 +54,9 @@ def _cancel_run(project: Project, args: argparse.Namespace) -> None:
     run = project.runs.get(args.run_id)
     still_open = count(run.open_jobs, "open job")
     if not run.is_ended:  # one that has ended is refused below
-        confirm(args, f"Cancel run {run.id} of {run.source} ({run.state}, {still_open})?")
+        confirm(
+            args, f"Cancel run {run.id} of {run.source} ({run.state}, {still_open})?", "runs.cancel"
+        )
     swept = 0
     for batch in project.runs.cancel(run.id, reason=args.reason):
         swept += batch
@@ -66,6 +68,10 @@ def _cancel_run(project: Project, args: argparse.Namespace) -> None:
 
 def _cancel_job(project: Project, args: argparse.Namespace) -> None:
     job = project.jobs.get(args.job_id)
-    confirm(args, f"Cancel job {job.id} of {job.source} ({job.stage} {job.key}, {job.state})?")
+    confirm(
+        args,
+        f"Cancel job {job.id} of {job.source} ({job.stage} {job.key}, {job.state})?",
+        "jobs.cancel",
+    )
     project.jobs.cancel(job.id, reason=args.reason)
     tell_job(project, args, project.jobs.get(job.id), f"job {job.id} is cancelled", is_new=True)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.commands.checkpoints import cursor_words
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import (
     Commands,
     add_command,
@@ -63,7 +63,7 @@ def register(commands: Commands) -> None:
     )
     add_private(rewind)
     add_json(rewind)
-    add_yes(rewind)
+    add_confirm(rewind)
     add_reason(rewind)
     rewind.set_defaults(run=run)
 
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         )
         seen = act(dry_run=True)
         if not args.dry_run:
-            confirm(args, f"{_preview(args, seen)}. Go on?")
+            confirm(args, f"{_preview(args, seen)}. Go on?", "checkpoints.rewind")
             seen = act()
     if args.json:
         args.out.json(seen.as_json())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from penstock.cli import exits
 from penstock.cli.commands import db_copy, db_grants, db_migrate, db_rename, db_sql
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
 from penstock.cli.render.wording import count
@@ -67,7 +67,7 @@ def register(commands: Commands) -> None:
     restoring.set_defaults(run=restore)
     for each in (saving, restoring):
         each.add_argument("file", type=Path, metavar="FILE", help="the backup")
-        add_yes(each)
+        add_confirm(each)
     add_reason(restoring)
     db_migrate.register(verbs)
     db_copy.register(verbs)
@@ -145,7 +145,7 @@ def restore(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         planned = project.store.restore(args.file, dry_run=True)
-        confirm(args, f"Put {planned.file} in the place of {planned.store}?")
+        confirm(args, f"Put {planned.file} in the place of {planned.store}?", "store.restore")
         done = project.store.restore(args.file, reason=args.reason)
     was = f"; what it was is in {done.kept}" if done.kept is not None else ""
     args.out.line(f"{done.store} is {done.file} now{was}")

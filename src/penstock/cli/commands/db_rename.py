@@ -6,13 +6,14 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import Commands, add_json, add_reason, add_verb
 from penstock.cli.render.output import Output
 
 if TYPE_CHECKING:
     from penstock.app.views.store import RenameView
 
+PRODUCTION = "production"
 DESCRIPTION = """\
 A database belongs to one project in one environment, by name. After you changed `project:` in penstock.yaml
 or gave it to another environment (--env), this command writes the new names into the database; until
@@ -24,7 +25,7 @@ EXAMPLES = """\
 
 def register(verbs: Commands) -> None:
     parser = add_verb(verbs, "rename", "follow a renamed project", DESCRIPTION, EXAMPLES)
-    add_yes(parser)
+    add_confirm(parser)
     add_reason(parser)
     add_json(parser)
     parser.set_defaults(run=run)
@@ -36,7 +37,11 @@ def run(args: argparse.Namespace) -> int:
     with opened(args) as project:
         found = project.store.rename(dry_run=True)
         if found.is_new:
-            confirm(args, f"Rename {_old(found)} at {found.store} to {_new(found)}?")
+            # What is taken away from production is as grave as what is done there.
+            if found.environment_before == PRODUCTION:
+                args.guarded = PRODUCTION
+            question = f"Rename {_old(found)} at {found.store} to {_new(found)}?"
+            confirm(args, question, "store.rename")
             found = project.store.rename(reason=args.reason)
     _tell(found, args)
     return exits.DONE

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import Commands, add_json, add_limit, add_reason, add_verb
 from penstock.cli.render.tables import column, key_column, whole
 from penstock.cli.render.wording import count, local_time, shortened
@@ -53,7 +53,7 @@ def register(verbs: Commands) -> None:
     add_reason(installing)
     installing.set_defaults(run=install)
     removing = add_verb(inner, "remove", "drop them", REMOVE, "  penstock db sql remove --yes")
-    add_yes(removing)
+    add_confirm(removing)
     add_reason(removing)
     removing.set_defaults(run=remove)
     checking = add_verb(inner, "check", "are they current?", CHECK, "  penstock db sql check")
@@ -84,7 +84,7 @@ def remove(args: argparse.Namespace) -> int:
     with opened(args) as project:
         found = project.sql.remove(dry_run=True)
         if found.schema is not None:
-            confirm(args, f"Drop the views in {found.schema}?")
+            confirm(args, f"Drop the views in {found.schema}?", "sql.remove")
             project.sql.remove(reason=args.reason)
     if args.json:
         args.out.json(found.as_json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def register(commands: Commands) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only print what it would erase")
     add_json(parser)
     add_reason(parser)
-    add_yes(parser)
+    add_confirm(parser)
     parser.set_defaults(run=run)
 
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             _tell(found, args.out)
         if not args.dry_run:
-            confirm(args, f"Erase all this of {args.key!r} for good?")
+            confirm(args, f"Erase all this of {args.key!r} for good?", "records.forget")
             found = project.records.forget(args.source, args.key, reason=args.reason)
             if not args.json:
                 args.out.line("erased")

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import (
     Commands,
     add_command,
@@ -99,7 +99,7 @@ def register(commands: Commands) -> None:
         )
         add_json(acting)
         add_reason(acting)
-        add_yes(acting)
+        add_confirm(acting)
         acting.set_defaults(run=run)
     exporting = add_verb(
         verbs,
@@ -319,7 +319,11 @@ def _act(project: Project, args: argparse.Namespace, verb: str, act: Callable[..
     seen = act(wanted, everything=args.all, dry_run=True)
     if args.dry_run:
         return seen
-    confirm(args, f"{verb.capitalize()} {count(seen.jobs, 'job')} from quarantine?")
+    confirm(
+        args,
+        f"{verb.capitalize()} {count(seen.jobs, 'job')} from quarantine?",
+        f"quarantine.{verb}",
+    )
 
     def tell(done: int, jobs: int) -> None:
         if out.stderr.isatty():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import Commands, add_command, add_private, add_reason, whole_number
 from penstock.cli.render.wording import count
 from penstock.errors import Refused, UsageError
@@ -67,7 +67,7 @@ def register(commands: Commands) -> None:
     )
     add_private(parser)
     add_reason(parser)
-    add_yes(parser)
+    add_confirm(parser)
     parser.set_defaults(run=run)
 
 
@@ -280,7 +280,7 @@ def _commit(project: Project, row: RunView, args: argparse.Namespace) -> None:
 
 
 def _drop(project: Project, row: RunView, args: argparse.Namespace) -> None:
-    confirm(args, f"Forget what replay {row.id} of {row.source} has staged?")
+    confirm(args, f"Forget what replay {row.id} of {row.source} has staged?", "replays.drop")
     dropped = project.replays.drop(row.id, reason=args.reason)
     if args.json:
         args.out.json({"replay": row.id, "dropped": dropped})

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.render.runbook import commands_of, tell_result, tell_state, tell_step
 from penstock.cli.render.tables import column, key_column
@@ -58,7 +58,7 @@ def register(commands: Commands) -> None:
     )
     add_json(parser)
     add_reason(parser)
-    add_yes(parser)
+    add_confirm(parser)
     parser.set_defaults(run=run)
 
 
@@ -186,7 +186,9 @@ def _take(project: Project, args: argparse.Namespace) -> None:
         if step.kind == "act":
             out.line(f"   dry run: {seen.text}")
     if not args.dry_run:
-        confirm(args, _question(project, args, seen))
+        from penstock.app.runbooks import verb_of_step
+
+        confirm(args, _question(project, args, seen), verb_of_step(args.name, args.step))
         seen = project.runbooks.do(args.name, args.step, args.target, reason=args.reason)
         if not args.json:
             tell_result(out, seen)

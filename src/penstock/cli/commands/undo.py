@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, confirm
 from penstock.cli.parser import (
     Commands,
     add_command,
@@ -41,7 +41,7 @@ def register(commands: Commands) -> None:
     add_private(parser)
     add_json(parser)
     add_reason(parser)
-    add_yes(parser)
+    add_confirm(parser)
     parser.set_defaults(run=run)
 
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             _tell(report, args.out)
         if report.is_wanted and not args.dry_run:
-            confirm(args, f"Undo what run {args.run_id} did to {_many(report)}?")
+            confirm(args, f"Undo what run {args.run_id} did to {_many(report)}?", "runs.undo")
             report = project.runs.undo(args.run_id, limit=args.limit, reason=args.reason)
             if not args.json:
                 _tell_done(report, args.out)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
+from penstock.app.guard import confirming, guarded_name, is_guarded
 from penstock.app.moments import length
 from penstock.app.verbs.act_words import WORDS, command_of, label_of
 from penstock.app.verbs.acts import ACTS, Act
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.app.verbs.roles import Identity
 
 # What a form has beside the act's own parameters.
-OF_THE_FORM = ("csrf", "back", "reason", "dry_run", "preview")
+OF_THE_FORM = ("csrf", "back", "reason", "dry_run", "preview", "confirm")
 # Fields of a form: what they ask for, an example of it, and what they begin with.
 FIELDS = {
     "for_s": ("For how long", "30m or 2h", "1h"),
@@ -121,6 +122,7 @@ def _form(
         asks=[_field(each, named.get(each)) for each in asks],
         reason=given.get("reason", ""),
         takes_reason=takes_reason(act),
+        confirm=guarded_name(visit.project) if is_guarded(visit.project, act.name) else "",
         back=_local(given.get("back", "/")),
         preview=preview,
         error=error,
@@ -173,7 +175,8 @@ def _done(visit: Visit, act: Act, identity: Identity, given: Mapping[str, str]) 
         arguments = arguments_of(act, given)
         if takes_reason(act):
             arguments["reason"] = reason[:LONGEST_REASON]
-        found = act.call(visit.project, identity, arguments)
+        with confirming(given.get("confirm", "").strip()):
+            found = act.call(visit.project, identity, arguments)
     except StoreError:
         raise
     except UsageError as error:
