@@ -188,6 +188,11 @@ def _number(given: Given, name: str) -> int:
     return int(value)
 
 
+def _of_release(project: Project, given: Given) -> Facts:
+    running = project.releases.running()
+    return {"environment": running.environment, "runs now": running.release or "none"}
+
+
 LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
     **dict.fromkeys(("runs.pause", "runs.resume", "runs.cancel", "runs.begin"), _of_run),
     "runs.hand_over": _of_run,
@@ -206,6 +211,7 @@ LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
     **dict.fromkeys(("schedules.set_cadence", "schedules.undo_cadence"), _of_source),
     **dict.fromkeys(("jobs.retry", "jobs.cancel", "jobs.hold", "jobs.unhold"), _of_job),
     "quarantine.note": _of_job,
+    "releases.approve": _of_release,
     **dict.fromkeys(("breakers.open", "breakers.close"), _of_breaker),
     **dict.fromkeys(("alerts.acknowledge", "alerts.snooze", "alerts.resolve"), _of_alert),
     "alerts.test": _of_route,
