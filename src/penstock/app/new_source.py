@@ -77,7 +77,8 @@ def add(
     if file.exists() and load_settings(file).onboarding.required:
         raise Refused(
             "this project requires onboarding, and adding a source reads a sample of it",
-            f"penstock sources propose {proposal.name} --connector {proposal.connector}",
+            f"propose it as {proposal.name}, with the connector {proposal.connector}",
+            code="onboarding_required",
         )
     before = file.read_text("utf-8") if file.exists() else f"project: {_project_name(folder)}\n"
     if file.exists() and proposal.name in load_settings(file).sources:

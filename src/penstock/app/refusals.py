@@ -71,6 +71,6 @@ def refuse_by_release(run: RunRow) -> None:
     if run.options.by_release:
         raise Refused(
             f"run {run.id} is performed by release {run.options.by_release[:12]}",
-            "penstock up starts a worker for it; penstock cancel gives it up",
+            "the workers of the service perform it; cancel it to give it up",
             code="run_by_release",
         )

@@ -46,7 +46,7 @@ def refuse_without_configuration(row: ReleaseRow, environment: str) -> None:
 def no_release(environment: str) -> UsageError:
     return UsageError(
         f"{environment} has no release yet",
-        "make one: penstock release create --reason WHY",
+        "make one, with a reason",
         code="no_release",
     )
 

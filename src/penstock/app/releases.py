@@ -63,8 +63,7 @@ class Releases(Noun):
             source = policy.after or "another environment"
             raise Refused(
                 f"{self._name} takes releases from {source}",
-                f"make it there, then: penstock release promote --from {policy.after or 'ENV'} "
-                f"--to {self._name} --reason WHY --yes",
+                f"make it there, and promote it from {policy.after or 'there'} to {self._name}",
                 code="promotion_needed",
             )
         content = self._content()

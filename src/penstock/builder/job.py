@@ -401,7 +401,9 @@ def _refuse(job: Job) -> None:
 def refuse_lacking(job: Job, steps: Set[str]) -> None:
     """Refuse a job that lacks what steps of its profile can't do without, before anything is spent on it."""
     if not job.reads_anything:
-        raise ConfigError(f"job: {NOTHING_TO_READ}", "penstock builder init writes a first job")
+        raise ConfigError(
+            f"job: {NOTHING_TO_READ}", "a first job shows how", code="job_reads_nothing"
+        )
     if MAPS_STEP in steps and job.maps.lacks_key:
         raise ConfigError(
             f"job: maps.key is missing, which {MAPS_STEP} needs",

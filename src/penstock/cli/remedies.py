@@ -21,17 +21,39 @@ BY_CODE: dict[tuple[str, str], str] = {
     ("cursor_further_on", ""): "a backfill fetches it; --force moves the checkpoint anyway",
     ("cursor_unfit", ""): "--force moves the checkpoint anyway",
     ("file_exists", ""): "--yes replaces it",
+    (
+        "golden_exists",
+        "",
+    ): "--add adds pages to it, --replace makes it anew; to approve what new code"
+    " makes of its pages: penstock golden check --update",
+    ("job_reads_nothing", ""): "penstock builder init writes a first job",
     ("no_database", "runs.start"): "penstock run makes it",
     ("no_filter", "rejects.list"): "name --source, --run or --id; penstock rejects list shows them",
+    ("no_golden_corpus", ""): "`penstock golden record SOURCE` makes one from stored pages",
+    ("no_page_of_source", ""): "penstock page URL shows what is stored of it",
     ("no_page_step", ""): "penstock run SOURCE --kind probe takes one item through the whole"
     " pipeline",
     ("no_project", ""): "`penstock init` makes a project; `--project DIR` names one",
+    ("no_promoted_release", ""): "promote one: penstock release promote",
+    ("no_release", ""): "make one: penstock release create --reason WHY",
     ("no_quiet_moment", "store.migrate"): "{hint}: penstock db migrate",
     ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
     ("nothing_to_redrive", "replays.commit"): "what a replay rejects counts when it is committed:"
     " penstock status names those that wait",
+    ("onboarding_required", ""): "{hint}: penstock sources propose",
+    (
+        "other_release",
+        "",
+    ): "penstock release diff shows it; penstock release checkout brings the folder to the release",
     ("privileges_missing", "store.grants"): "{hint} (all of it: penstock db grants {})",
+    (
+        "promotion_needed",
+        "",
+    ): "{hint}: penstock release promote --from ENV --to ENV --reason WHY --yes",
+    ("release_changed", ""): "somebody has changed the database; make the release again, and see"
+    " `penstock audit verify`",
     ("replay_needs_more", ""): "penstock replay RUN",
+    ("run_by_release", ""): "penstock up starts a worker for it; penstock cancel gives it up",
     ("run_differs", ""): "--new starts another run beside it",
     (
         "run_ended",

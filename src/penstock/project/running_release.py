@@ -94,10 +94,10 @@ def note_other_release(project: Opened, store: Store, tell: Callable[[str], None
 
 def refusal(other: OtherRelease) -> Refused:
     if other.release is None:
-        return Refused(other.words, "promote one: penstock release promote", code="other_release")
+        return Refused(other.words, "promote one", code="no_promoted_release")
     return Refused(
         other.words,
-        "penstock release diff shows it; penstock release checkout brings the folder to the release",
+        "bring the folder to the release, or promote what is there",
         code="other_release",
     )
 

@@ -115,6 +115,6 @@ def refuse_changed(contents: Mapping[str, bytes], release: str) -> None:
 def changed(problem: str) -> StoreError:
     return StoreError(
         problem,
-        "somebody has changed the database; make the release again, and see `penstock audit verify`",
+        "somebody has changed the database: make the release again, and verify the journal",
         code="release_changed",
     )

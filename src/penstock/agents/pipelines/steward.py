@@ -54,7 +54,7 @@ async def decide(ctx: Context) -> None:
         ctx.signal(PROPOSED, **told, proposal=proposal.id)
         ctx.note(
             f"a person decides about the schema of {site.domain}: {'; '.join(why)}; "
-            f"penstock sites proposal {site.domain} {proposal.id}"
+            f"proposal {proposal.id}"
         )
         return
     _adopt(site, schema, trial)

@@ -145,7 +145,7 @@ def read_corpus(folder: Path) -> Corpus:
     except FileNotFoundError:
         raise UsageError(
             f"there is no golden corpus in {folder}",
-            "`penstock golden record SOURCE` makes one from stored pages",
+            "record one from stored pages first",
             code="no_golden_corpus",
         ) from None
     except (OSError, msgspec.DecodeError, ValueError) as error:

@@ -142,8 +142,7 @@ class Golden(Noun):
         if not replace:
             raise Refused(
                 f"{folder} holds a corpus already",
-                "--add adds pages to it, --replace makes it anew; to approve what new code makes of its "
-                "pages: penstock golden check --update",
+                "add pages to it, make it anew, or approve what new code makes of its pages",
                 code="golden_exists",
             )
         read_corpus(folder).remove_files()

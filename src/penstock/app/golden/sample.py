@@ -60,7 +60,9 @@ def _at(project: Project, source: str, url: str) -> JobRow:
         if job is not None and job.source == source and job.unit == "page":
             return job
     raise UsageError(
-        f"no page job of {source} has stored {url}", "penstock page URL shows what is stored of it"
+        f"no page job of {source} has stored {url}",
+        "look at what is stored of it first",
+        code="no_page_of_source",
     )
 
 
