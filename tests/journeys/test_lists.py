@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import penstock.cli
+from penstock.app.golden.corpus import FORMAT, MANIFEST, Manifest
 from penstock.cli import main
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import column
@@ -42,6 +44,9 @@ NEEDED = {
     "builder.show_truth": ("field", "precision", "recall"),
     "builder_batch._table": ("item", "status", "folder"),
     "cadence.run": ("source", "class"),
+    "canary._tell_guards": ("guardrail", "canary", "control", "crossed"),
+    "canary._tell_runs": ("run", "source", "state"),
+    "canary.show": ("canary", "state", "release"),
     "checkpoints._tell_history": ("number", "act", "cursor"),
     "checkpoints.run": ("partition", "cursor"),
     "connectors.show_all": ("connector", "installed"),
@@ -56,17 +61,21 @@ NEEDED = {
     "events.run": ("event", "what", "job"),
     "explain._tell_timeline": ("attempt", "outcome"),
     "explain.tell": ("gate", "now", "by"),
+    "golden._list": ("source", "pages"),
     "hooks.show": ("delivery", "hook", "run", "state"),
     "jobs._tell_one": ("event", "what", "job"),
     "jobs.run": ("job", "source", "stage", "state", "key"),
     "kpis.run": ("number", "value"),
     "pipeline._tell": ("step", "after"),
+    "prove._tell": ("scene", "result"),
     "quarantine.list_entries": ("job", "source", "stage", "kind", "key"),
     "quarantine.show": ("event", "what", "job"),
     "metrics._list": ("name", "type"),
     "queues.tell_queue": ("signal", "name"),
     "records._tell_collections": ("collection", "records"),
     "records._tell_table": ("key",),
+    "release.diff": ("what", "change", "name"),
+    "release.history": ("act", "release"),
     "rejects.tell": ("reject", "source", "code", "key"),
     "run._tell": ("run", "source", "state", "inserted", "updated", "unchanged", "quarantined"),
     "run_report._tell_events": ("event", "what", "job"),
@@ -167,6 +176,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         (folder / "penstock.yaml").write_text(json.dumps(CONFIG))
         assert rig.penstock("run", SHOP).returncode == 3
         assert rig.penstock("run", NEWS).returncode == 0
+        release = _release(rig)
         _tick(rig)
         (folder / "steps.py").write_text(PIPELINE.replace("VERSION = 1", "VERSION = 2"))
         assert rig.penstock("run", SHOP).returncode == 3
@@ -177,6 +187,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         rig.penstock("run", SHOP, "--detach")
         token = ("token", "create", "a-reader-of-metrics-in-the-office", "--role", "viewer")
         assert rig.penstock(*token).returncode == 0
+        about = ("--percent", "10", "--reason", "try it", "--yes")
+        canary = rig.penstock("canary", "joined", "--release", release, *about)
+        assert canary.returncode == 0, canary.stderr
+        corpus = folder / "golden" / "shop"
+        corpus.mkdir(parents=True)
+        manifest = Manifest(format=FORMAT, source=SHOP, private=False, cases=[])
+        (corpus / MANIFEST).write_bytes(msgspec.json.encode(manifest))
         assert rig.penstock("db", "sql", "install").returncode == 0
         with client_of(folder / "penstock.db") as client:
             client.do(f"INSERT INTO ingestion_jobs (source) VALUES ('{NEWS}')")
@@ -185,6 +202,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         (folder / "narrow.json").write_text(json.dumps(narrow))
         yield rig
     sys.modules.pop("steps", None)
+
+
+def _release(rig: Rig) -> str:
+    """A release without the addresses that count as secrets; its id."""
+    file = rig.folder / "penstock.yaml"
+    usual = file.read_text()
+    file.write_text(json.dumps({**CONFIG, "alerts": [], "hooks": []}))
+    made = rig.penstock("release", "create", "--reason", "what the lists began with", "--json")
+    assert made.returncode == 0, made.stderr
+    file.write_text(usual)
+    return str(json.loads(made.stdout)["release"])
 
 
 def _tick(rig: Rig) -> None:
@@ -228,6 +256,7 @@ def commands(rig: Rig) -> list[list[str]]:
         ["token", "list"], ["connectors"], ["alerts", "rules", SHOP], ["metrics", "--list"],
         ["schema", "check", "product", "--schema", "narrow.json"], ["drain", "1", "--stages"],
         ["pipeline", "graph", SHOP, "--explain"], ["db", "sql", "requests"],
+        ["release", "history"], ["release", "diff"], ["golden", "list"], ["canaries"],
     ]  # fmt: skip
 
 
@@ -301,6 +330,7 @@ def look_at_rare_tables(rig: Rig) -> None:
         out,
     )
     _look_at_the_builder(out)
+    _look_at_proofs_and_canaries(out)
     reports = [run_report(row, rig.store.now()) for row in rig.store.runs.newest()]
     with Project.open(rig.folder) as project:
         run._tell(project, reports, args)
@@ -381,6 +411,62 @@ def _look_at_the_builder(out: Output) -> None:
         seconds=12.5,
     )
     builder_batch._table(out, [item])
+
+
+def _look_at_proofs_and_canaries(out: Output) -> None:
+    from penstock.app.views.canaries import (
+        CanaryRunView,
+        CanaryView,
+        GuardView,
+        LimitsView,
+        LookView,
+    )
+    from penstock.app.views.proof import ProofView, ProvedSceneView, RecoveryView
+    from penstock.cli.commands import canary, prove
+
+    scene = ProvedSceneView(
+        **dict.fromkeys(("rounds", "faults", "records", "lost", "duplicated"), 12_345),
+        **dict.fromkeys(("unfinished", "requests", "counted"), 12_345),
+        scene="network",
+        title="a site that drops connections",
+        state="held",
+        text="60 faults",
+        recovery=RecoveryView(count=3, median_s=11.9, longest_s=13.3),
+        violations=[],
+        seconds=61.5,
+    )
+    about = {"store": "sqlite", "synchronous": "full", "snapshots": "folder"}
+    proof = ProofView(held=True, seed=2026, concurrency=4, seconds=461.0, scenes=[scene], **about)
+    prove._tell(proof, out)
+    shares = dict.fromkeys(("failures", "yields", "rejections", "duplicates", "quality"), 0.02)
+    guard = GuardView(
+        guard="duplicates", canary=0.25, control=0.125, worse_by=0.125, tolerance=0.02, p=0.0004,
+        alpha=0.05, is_crossed=True,
+    )  # fmt: skip
+    run = CanaryRunView(
+        run=123_456, source=SHOP, of_run=123_455, arm="canary", kind="incremental",
+        state="completed", saved=12_345,
+    )  # fmt: skip
+    look = LookView(number=3, canary_pages=400, control_pages=3600, diff=0.25, guards=(guard,))
+    whole = CanaryView(
+        id=3,
+        release="3f9a52" * 10,
+        share="pages",
+        percent=10.0,
+        state="stopped",
+        sources=(SHOP,),
+        canary_pages=400,
+        control_pages=3600,
+        limits=LimitsView(alpha=0.05, min_pages=50, pages=400, diff=None, alerts="high", **shares),
+        look=look,
+        runs=(run,),
+        began_at=1.0,
+        ended_at=2.0,
+        actor="ops",
+        reason="better prices",
+        end_reason="duplicates",
+    )
+    canary._tell_whole(whole, out)
 
 
 def sites() -> set[str]:

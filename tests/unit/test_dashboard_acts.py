@@ -20,7 +20,7 @@ GIVEN: dict[str, Any] = {
     **{"source": "acme.com", "run": 7, "job": 12, "alert": 3, "delivery": 4, "name": "acme.com"},
     **{"runbook": "source-broke", "step": "compare", "route": "ops", "partition": "EUR"},
     **{"for_s": "2h", "text": "a note", "to_time": "2026-11-15", "level": "low", "key": "a key"},
-    **{"start": "2026-11-01", "end": "2026-11-15", "token": "ci"},
+    **{"start": "2026-11-01", "end": "2026-11-15", "token": "ci", "percent": 10},
 }
 
 

@@ -315,10 +315,18 @@ def _tell_whole(row: CanaryView, out: Output) -> None:
         ]
     )
     out.line()
+    _tell_guards(row, out)
+    _tell_runs(row, out)
+
+
+def _tell_guards(row: CanaryView, out: Output) -> None:
     if row.look is None:
         out.line(f"not compared yet: that takes {count(row.limits.min_pages, 'page')} of both")
     else:
         out.table(GUARD_COLUMNS, (_guard(each) for each in row.look.guards))
+
+
+def _tell_runs(row: CanaryView, out: Output) -> None:
     if row.runs:
         out.line()
         rows = (
