@@ -125,8 +125,20 @@ def test_what_somebody_changed_behind_our_back_is_refused(world: World) -> None:
 
 
 def test_a_database_belongs_to_the_environment_that_used_it_first(world: World) -> None:
-    world.store.claim_environment("production", "here")
-    world.store.claim_environment("production", "here")
+    is_apart = "production".__eq__
+    world.store.claim_environment("production", "here", is_apart)
+    world.store.claim_environment("production", "here", is_apart)
 
     with pytest.raises(Refused, match="here belongs to the environment production, and this is st"):
-        world.store.claim_environment("staging", "here")
+        world.store.claim_environment("staging", "here", is_apart)
+
+
+def test_an_overlay_that_is_not_apart_is_another_configuration_on_the_same_data(
+    world: World,
+) -> None:
+    is_apart = "production".__eq__
+    world.store.claim_environment("local", "here", is_apart)
+    world.store.claim_environment("next", "here", is_apart)
+
+    with pytest.raises(Refused, match="here belongs to the environment local, and this is produc"):
+        world.store.claim_environment("production", "here", is_apart)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from penstock.project.run_starter import Asked
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
+    from penstock.store.onboardings import OnboardingRow
     from penstock.store.rows import RunRow
 
 # Of more sources than these, the active runs of all are looked through at once.
@@ -68,29 +69,30 @@ class RunStart:
         sources = self._project.settings.sources
         if not sources:
             raise UsageError(f"{self._project.settings.file.name} has no sources", code="no_source")
-        errors = {key: self._error_of(key) for key in sources}
+        known = {row.source: row for row in self._project.connection.onboardings.all()}
+        errors = {key: self._error_of(key, known) for key in sources}
         may = [key for key, error in errors.items() if error is None]
         left_out = [LeftOut(key, error) for key, error in errors.items() if error is not None]
         if not may:
             raise NoneCanRun(self._wanted.kind or "full", left_out)
         return StartedMany(self._started(may, dry_run), left_out)
 
-    def _error_of(self, key: str) -> PenstockError | None:
+    def _error_of(self, key: str, known: Mapping[str, OnboardingRow]) -> PenstockError | None:
         """Why a source is left out. Code that can't be loaded at all is an error of the whole command."""
         source = self._project.source(key)
         if source.unset:
             return ConfigError(f"{source.unset[0].name} is not set", code="variable_unset")
         self._project.graph(source)
         try:
-            self._refuse_kind(key)
+            self._refuse_kind(key, known)
         except (Refused, PipelineError) as error:
             return error
         return None
 
-    def _refuse_kind(self, key: str) -> None:
+    def _refuse_kind(self, key: str, known: Mapping[str, OnboardingRow] | None = None) -> None:
         """A degraded source runs probes only; a pipeline that has nothing to do in such a run says so."""
         source, kind = self._project.source(key), self._kind(key)
-        self._project.refuse_run(key, kind)
+        self._project.refuse_run(key, kind, known)
         self._project.graph(source).plan(source.priority, RunKind(kind))
 
     def _kind(self, key: str) -> str:

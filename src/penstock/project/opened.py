@@ -342,10 +342,13 @@ class Opened:
             return error.message
         return ""
 
-    def refuse_inactive(self, key: str, kind: str) -> None:
+    def refuse_inactive(
+        self, key: str, kind: str, known: Mapping[str, OnboardingRow] | None = None
+    ) -> None:
         """Refuse what no gate would let start: a source in trial has probes only, another that is not
-        active has nothing."""
-        state = self.source_state(key)
+        active has nothing. `known` is what the store knows of all sources, if it was asked already."""
+        row = None if known is None else known.get(key)
+        state = self.source_state(key, row, is_known=known is not None)
         is_trial = state is SourceState.TRIAL and policy_of(kind).is_probe
         if state is not SourceState.ACTIVE and not is_trial:
             raise not_active(key, state)
@@ -358,6 +361,9 @@ class Opened:
     def refuse_degraded(self, source: SourceSettings) -> None:
         """Refuse anything but a probe of a source that is degraded, or not active at all."""
         self.refuse_inactive(source.key, RunKind.FULL)
+        self._refuse_ill(source)
+
+    def _refuse_ill(self, source: SourceSettings) -> None:
         health = self.connection.sources.health(self.source_ids[source.key])
         if health.degraded_at is not None and not self._has_new_version(source, health):
             raise Refused(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from penstock.store.rows import RunRow
 # As in `project/opened.py`: who only looks does not wait for what works.
 if TYPE_CHECKING:
     from penstock.project.backfills import Moment
+    from penstock.store.onboardings import OnboardingRow
 
 KINDS = tuple(
     kind.value for kind in (RunKind.FULL, RunKind.INCREMENTAL, RunKind.PROBE, RunKind.STREAM)
@@ -164,7 +165,11 @@ class RunStarter(Opened):
         source = self.source(name)
         priority = source.priority if asked.priority is None else asked.priority
         kind = kind or source.usual_kind
-        self.refuse_run(name, kind)
+        if self.settings.onboarding.required:
+            self.refuse_inactive(
+                source.key, kind
+            )  # else the store knows all, and refuses by itself
+        self._refuse_unfit(name, kind)
         graph = self.graph(source)
         run_id, is_new = self.connection.runs.start(
             self.source_ids[source.key],
@@ -181,15 +186,20 @@ class RunStarter(Opened):
         )
         return self.require_run(run_id), is_new
 
-    def refuse_run(self, name: str, kind: str) -> None:
+    def refuse_run(
+        self, name: str, kind: str, known: Mapping[str, OnboardingRow] | None = None
+    ) -> None:
         """Say why a source can't have a run of this kind now, if it can't.
 
         A degraded source runs probes only, until they go well or somebody resumes it.
         """
+        self.refuse_inactive(self.source(name).key, kind, known)
+        self._refuse_unfit(name, kind)
+
+    def _refuse_unfit(self, name: str, kind: str) -> None:
         refuse_kind(kind)
-        self.refuse_inactive(self.source(name).key, kind)
         if not policy_of(kind).runs_when_degraded:
-            self.refuse_degraded(self.source(name))
+            self._refuse_ill(self.source(name))
 
     def start(self, run_id: int, actor: str | None = None, reason: str = "") -> None:
         """Let a draft begin."""

@@ -194,6 +194,16 @@ class Settings:
         required = self.release.is_required
         return self.environment == PRODUCTION if required is None else required
 
+    def is_apart(self, environment: str) -> bool:
+        """Whether an environment has a database of its own: a guarded one, or one that releases move through.
+
+        Any other is another configuration of the project, to try something or for one host.
+        """
+        if environment == self.environment_name and self.is_guarded:
+            return True
+        after = {each.after for each in self.promotion.values()}
+        return environment in {PRODUCTION, *self.promotion, *after}
+
     @property
     def private_sources(self) -> frozenset[str]:
         """The keys of sources whose content leaves only where it is asked for."""

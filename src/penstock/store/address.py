@@ -27,7 +27,7 @@ def open_store(settings: Settings, clock: Clock) -> Store:
     try:
         another = another_place(settings.store, settings.project)
         store.claim_for(settings.project, settings.store_name, another)
-        store.claim_environment(settings.environment_name, settings.store_name)
+        store.claim_environment(settings.environment_name, settings.store_name, settings.is_apart)
     except BaseException:
         store.close()
         raise

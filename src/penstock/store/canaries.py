@@ -265,7 +265,7 @@ class Canaries(Noun):
 
     def _refuse_second(self, sources: Sequence[CanarySource]) -> None:
         for each in sources:
-            rows = self._db.rows("canary_of_source", source_id=each.source_id, in_effect=False)
+            rows = self._db.rows("canary_of_source", source_id=each.source_id)
             if rows and each.is_in_share:
                 canary_id = rows[0][0]
                 raise Refused(

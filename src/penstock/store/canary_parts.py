@@ -8,7 +8,9 @@ what never depends on who died when.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
@@ -52,7 +54,11 @@ class Parted:
                 db.do("add_canary_run", canary_id=self.canary_id, run_id=run_id, arm=arm)
 
 
-def parted_run(db: Database, source_id: int, asked: Asked) -> Parted | None:
+# The canary in effect that has a part of a source: what the query `start_terms` answers of it.
+Terms = Sequence[Any]
+
+
+def parted_run(terms: Terms, asked: Asked) -> Parted | None:
     """How a run that starts now is parted; None if no canary has a part of it.
 
     Not what somebody tries, what drains perform, or what goes on with another run.
@@ -61,10 +67,9 @@ def parted_run(db: Database, source_id: int, asked: Asked) -> Parted | None:
     is_plain = options.pages is None and options.continues is None and not options.by_release
     if asked.kind not in PARTED or asked.for_drains or not is_plain or options.is_staged:
         return None
-    rows = db.rows("canary_of_source", source_id=source_id, in_effect=True)
-    if not rows:
+    canary_id, release, share, percent, salt, state, version, plans = terms
+    if canary_id is None:
         return None
-    canary_id, release, share, percent, salt, state, version, plans = rows[0]
     its_plan = msgspec.json.decode(plans, type=dict[str, Plan])[asked.kind]
     measured = msgspec.structs.replace(options, canary=canary_id)
     if share == "pages" and state != "full":

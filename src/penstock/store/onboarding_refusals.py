@@ -9,15 +9,14 @@ from penstock.jobs.run_policy import policy_of
 from penstock.store.database import Database
 
 
-def refuse_start(db: Database, source_id: int, kind: RunKind) -> None:
+def refuse_start(db: Database, source_id: int, onboarding: str | None, kind: RunKind) -> None:
     """Refuse a run that no gate would ever let start: of a source that is not active.
 
     In trial a source has probes only. A legal hold is a gate, and passes; what is queued waits behind it.
     """
-    text = db.value("onboarding_state_of", source_id=source_id)
-    if text is None:
+    if onboarding is None:
         return
-    state = SourceState(text)
+    state = SourceState(onboarding)
     if state is SourceState.ACTIVE or (state is SourceState.TRIAL and policy_of(kind).is_probe):
         return
     [key] = [key for key, each in db.json("source_ids").items() if each == source_id]

@@ -5,6 +5,8 @@ Two projects in one place would replace each other's schedules and take each oth
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.errors import Refused
 from penstock.journal.service_events import DbRenamed
 from penstock.store.database import Database, storable_text
@@ -31,17 +33,20 @@ def _name(db: Database, project: str) -> str:
     return str(db.value("project_name"))
 
 
-def claim_environment(db: Database, environment: str, place: str) -> None:
-    """Note in a new database which environment it is of; refuse that of another environment.
+def claim_environment(
+    db: Database, environment: str, place: str, is_apart: Callable[[str], bool]
+) -> None:
+    """Note in a new database which environment it is of; refuse another one if either `is_apart`.
 
     What `staging` is meant for must not reach the data of `production` because an overlay lacks `store:`.
+    An environment that is not apart may be another configuration on the same data.
     """
     found = db.value("project_environment")
     if found is None:
         with db.writing():
             db.do("name_environment_if_unnamed", environment=environment)
         found = db.value("project_environment")
-    if found != environment:
+    if found != environment and (is_apart(str(found)) or is_apart(environment)):
         raise Refused(
             f"{place} belongs to the environment {found}, and this is {environment}",
             f"say --env {found} if you mean it, or give {environment} its own `store:` in "

@@ -44,9 +44,10 @@ def add_run(
 
     Where a canary has a part of the source, its release performs that part of it, or all.
     """
-    refuse_start(db, source_id, kind)
+    [(onboarding, *canary)] = db.rows("start_terms", source_id=source_id)
+    refuse_start(db, source_id, onboarding, kind)
     asked = Asked(kind, plan, pipeline_version, options, for_drains)
-    parted = None if is_draft else parted_run(db, source_id, asked)
+    parted = None if is_draft else parted_run(canary, asked)
     if parted is not None:
         asked = parted.live
     run_id = _add_run(db, now, source_id, asked, key, actor, reason, of_run_id, is_draft=is_draft)

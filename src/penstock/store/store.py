@@ -11,7 +11,7 @@ contract suite (`tests/contract`) runs against every database.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
@@ -211,9 +211,11 @@ class Store(ABC):
         """
         claim_for(self._db, project, place, another)
 
-    def claim_environment(self, environment: str, place: str) -> None:
-        """Note in a new database which environment it is of; refuse that of another environment."""
-        claim_environment(self._db, environment, place)
+    def claim_environment(
+        self, environment: str, place: str, is_apart: Callable[[str], bool]
+    ) -> None:
+        """Note in a new database which environment it is of; refuse another one if either `is_apart`."""
+        claim_environment(self._db, environment, place, is_apart)
 
     # What each database does in its own way.
 

@@ -15,11 +15,21 @@ ON CONFLICT (canary_id, run_id) DO NOTHING;
 INSERT INTO penstock.canary_sample (run_id, job_id, sample) VALUES (:run_id, :job_id, :sample);
 
 -- name: canary_of_source
--- What performs, or will perform again, a part of this source; `in_effect` leaves out one that is being taken back.
+-- What performs, or will perform again, a part of this source.
 SELECT c.id, c.release_id, c.share, c.percent, c.salt, c.state, s.version, s.plans
 FROM penstock.canary_source AS s JOIN penstock.canary AS c ON c.id = s.canary_id
 WHERE s.source_id = :source_id
-  AND (c.state = 'full' OR s.is_in_share AND (c.state IN ('active', 'passed') OR c.state = 'stopping' AND NOT :in_effect))
+  AND (c.state = 'full' OR s.is_in_share AND c.state IN ('active', 'passed', 'stopping'))
+ORDER BY c.id DESC LIMIT 1;
+
+-- name: start_terms
+-- Where a source stands in its onboarding, and the canary that has a part of what starts now, if there are such.
+SELECT (SELECT o.state FROM penstock.onboarding AS o WHERE o.source_id = source.id),
+  c.id, c.release_id, c.share, c.percent, c.salt, c.state, s.version, s.plans
+FROM penstock.source
+LEFT JOIN (penstock.canary_source AS s JOIN penstock.canary AS c ON c.id = s.canary_id)
+  ON s.source_id = source.id AND (c.state = 'full' OR s.is_in_share AND c.state IN ('active', 'passed'))
+WHERE source.id = :source_id
 ORDER BY c.id DESC LIMIT 1;
 
 -- name: canary
