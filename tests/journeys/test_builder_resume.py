@@ -25,6 +25,8 @@ def package(rig: JobRig) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("profile", sorted(builder.profiles))
 def test_packaging_is_last_in_every_profile(rig: JobRig, profile: str) -> None:
+    job = {"profile": "quick", "dumps": [{"path": "companies.csv"}], "maps": {"key": "a key"}}
+    rig.write(job)  # a profile with maps is refused without a key
     answer = rig.run("run-profile", "--profile", profile, "--dry-run", "--json")
 
     steps = json.loads(answer.stdout)["steps"]

@@ -142,7 +142,8 @@ def test_a_client_reads_everything_and_hostile_content_stays_in_its_envelope(
         usual = {"run": 1, "job": 3, "source": "shop", "collection": "product", "text": "shop"}
         usual |= {"target": "3", "runbook": "source-broke", "alert": 1, "reject": 1, "snapshot": 1}
         usual |= {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z", "key": "x"}
-        usual |= {"partition": "x", "cursor": ""}
+        usual |= {"partition": "x", "cursor": "", "domain": "shop", "proposal": "1", "canary": 1}
+        usual |= {"release": "3f9a52", "hash": "ab" * 32}
         for tool in offered:
             given = {name: usual[name] for name in tool.input_schema["required"]}
             given |= {"run": 1} if tool.name == "logs_list" else {}

@@ -190,9 +190,13 @@ FROM (
   SELECT run.id, source.key AS source, run.of_run_id, run.finished_at,
     coalesce((run.options::json ->> 'is_undo')::boolean, false) AS is_undo,
     coalesce(replay.state, '') = 'committing' AS is_cut_short
-  FROM found JOIN penstock.run ON run.id = found.run_id JOIN penstock.source ON source.id = run.source_id
+  FROM found
+  CROSS JOIN LATERAL (
+    SELECT id, source_id, of_run_id, options, finished_at FROM penstock.run
+    WHERE id = found.run_id AND kind = 'replay' AND finished_at IS NOT NULL OFFSET 0
+  ) AS run
+  JOIN penstock.source ON source.id = run.source_id
   LEFT JOIN penstock.replay ON replay.run_id = run.id
-  WHERE run.kind = 'replay' AND run.finished_at IS NOT NULL
   ORDER BY run.id LIMIT %(limit)s
 ) AS u;
 
