@@ -28,6 +28,9 @@ WAITING = (
     "tests/journeys/test_silence.py",
     "tests/journeys/test_poison.py",
     "tests/journeys/test_metrics.py",
+    "tests/journeys/test_canary.py",
+    "tests/journeys/test_prove.py",
+    "tests/journeys/test_builder_statuses.py",
 )
 # Ten seconds of processor time and more, each or together.
 WORKING = (

@@ -86,6 +86,7 @@ class TestMarketOnPostgres(ConnectorSuite):
     place = MarketOnPostgres
     many = 10
     writes = 2
+    throttle_s = 3
 
     @pytest.fixture(autouse=True)
     def _databases(
