@@ -51,12 +51,12 @@ def test_run_under_a_canary_of_pages_leaves_them_to_a_draft_that_follows_it(worl
     assert (live.for_drains, follower.for_drains, follower.state) == (False, True, "draft")
     assert follower.pipeline_version == "v2"
     assert world.store.runs.plan(its.id).stages[0].name == REPLAY_STAGE
-    assert world.store.runs.start_followers("test") == []
+    assert world.store.followers.start("test") == []
 
     [root] = world.claim()
     world.turn("w", done(root))
-    assert world.store.runs.start_followers("test") == [its.id]
-    assert world.store.runs.by_releases() == [(its.id, R)]
+    assert world.store.followers.start("test") == [its.id]
+    assert world.store.followers.by_releases() == [(its.id, R)]
     assert world.claim() == []
 
 
@@ -92,7 +92,7 @@ def test_what_follows_a_cancelled_run_is_cancelled(world: World) -> None:
     canary = begin(world, "pages", "acme.com")
     live = start(world, "one")
     world.store.runs.cancel(live.id, "test", "")
-    assert world.store.runs.start_followers("test") == []
+    assert world.store.followers.start("test") == []
     [_, its] = world.store.canaries.runs(canary.id)
     assert run_of(world, its.id).state is RunState.CANCELLED
 

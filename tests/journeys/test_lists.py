@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 import penstock.cli
-from penstock.app.golden.corpus import FORMAT, MANIFEST, Manifest
+from penstock.app.golden.corpus import FORMAT, MANIFEST, RECORDS, Manifest
 from penstock.cli import main
 from penstock.cli.render.output import Output
 from penstock.cli.render.tables import column
@@ -188,12 +188,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         token = ("token", "create", "a-reader-of-metrics-in-the-office", "--role", "viewer")
         assert rig.penstock(*token).returncode == 0
         about = ("--percent", "10", "--reason", "try it", "--yes")
-        canary = rig.penstock("canary", "joined", "--release", release, *about)
+        canary = rig.penstock("canary", SHOP, "--release", release, *about)
         assert canary.returncode == 0, canary.stderr
         corpus = folder / "golden" / "shop"
         corpus.mkdir(parents=True)
         manifest = Manifest(format=FORMAT, source=SHOP, private=False, cases=[])
         (corpus / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+        (corpus / RECORDS).write_text("")
         assert rig.penstock("db", "sql", "install").returncode == 0
         with client_of(folder / "penstock.db") as client:
             client.do(f"INSERT INTO ingestion_jobs (source) VALUES ('{NEWS}')")

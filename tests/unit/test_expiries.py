@@ -58,18 +58,23 @@ def looking() -> Pipeline:
     return pipeline
 
 
+def attempts() -> int:
+    return sum(isinstance(each, OnLoop) for each in gc.get_objects())
+
+
 def test_attempt_that_has_ended_leaves_nothing_to_the_garbage_collector() -> None:
     # A worker holds thousands of attempts: collecting them took a fifth of its time.
     async def perform() -> int:
         threads = Threads(max_threads=1)
         bench = Bench(looking(), threads=threads)
-        gc.collect()  # what other tests have left
+        gc.collect()
+        before = attempts()  # of other tests, which something still holds
         gc.disable()
         try:
             for job_id in range(5):
                 await bench.start("look", {}, job_id=job_id)
             await asyncio.sleep(0)
-            return sum(isinstance(each, OnLoop) for each in gc.get_objects())
+            return attempts() - before
         finally:
             gc.enable()
             threads.close()

@@ -221,9 +221,10 @@ class Canaries(Noun):
         )
 
     def _view(self, row: CanaryRow) -> CanaryView:
-        canaries = self._store.canaries
-        pages = {str(arm): number for arm, number in canaries.pages(row.id).items()}
-        return canary_view(row, canaries.sources(row.id), canaries.runs(row.id), pages)
+        store = self._store
+        pages = {str(arm): number for arm, number in store.canaries.pages(row.id).items()}
+        sources, runs = store.canaries.sources(row.id), store.canaries.runs(row.id)
+        return canary_view(row, sources, runs, pages)
 
 
 def _by_pages(percent: float | None, source_percent: float | None) -> bool:

@@ -78,7 +78,7 @@ class Performance:
     def _has_followers(self) -> bool:
         """What a canary has of these runs is performed once they have ended, and waited for, too."""
         store = self._project.connection
-        return any(store.runs.open_followers(run_id) for run_id in self._run_ids)
+        return any(store.followers.are_open(run_id) for run_id in self._run_ids)
 
     def _tell_of_others(self) -> None:
         self._tell(

@@ -66,7 +66,7 @@ class Shadows(Noun):
             for_drains=True,
         )
         # Of a run that has ended already it begins at once, also where no workers are there to see it.
-        self._store.runs.start_followers(who(actor))
+        self._store.followers.start(who(actor))
         now = self._store.now()
         shadow = self._project.require_run(run_id)
         return ShadowView(

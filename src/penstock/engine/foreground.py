@@ -111,7 +111,7 @@ def nothing_left(store: Store, outside: Sequence[int] = (), loaded: Loaded | Non
         startable = store.jobs.startable_stages(PATIENCE_S, outside)
         if any(loaded is None or loaded.knows(*where) for where in startable):
             return False
-        if store.runs.by_releases(1) or store.runs.has_followers():
+        if store.followers.by_releases(1) or store.followers.are_due():
             return False
         if store.deliveries.has_to_deliver():
             return False

@@ -106,28 +106,6 @@ class Runs(Noun):
             if self.start_draft(run_id, actor, "its source has recovered")
         ]
 
-    def start_followers(self, actor: str) -> list[int]:
-        """Start what follows a run that has ended; what follows a cancelled one is cancelled."""
-        started = []
-        for run_id, state in self._db.json("followers"):
-            if state == RunState.CANCELLED:
-                self.cancel(run_id, actor, "the run before it was cancelled")
-            elif self.start_draft(run_id, actor, "the run before it has ended"):
-                started.append(run_id)
-        return started
-
-    def has_followers(self) -> bool:
-        """Whether a run that has ended has one that follows it, which has not begun."""
-        return bool(self._db.json("followers"))
-
-    def open_followers(self, run_id: int) -> bool:
-        """Whether something that follows this run, or waits to, has not ended."""
-        return bool(self._db.value("open_followers", run_id=run_id))
-
-    def by_releases(self, limit: int = 100) -> list[tuple[int, str]]:
-        """Active runs that releases perform, and which; the oldest first."""
-        return [(run_id, name) for run_id, name in self._db.json("runs_by_releases", limit=limit)]
-
     def continue_(
         self, run_id: int, plan: Plan, pipeline_version: str, actor: str, reason: str
     ) -> tuple[int, bool]:

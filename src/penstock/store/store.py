@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.store.erasure import Erasure
     from penstock.store.explanation import Explanation
     from penstock.store.files import Files
+    from penstock.store.followers import Followers
     from penstock.store.hooks import Hooks
     from penstock.store.hosts import Hosts
     from penstock.store.idempotency import Idempotency
@@ -77,9 +78,9 @@ if TYPE_CHECKING:
 NOUNS = frozenset(
     """
     alert_facts alerts announcements audit breakers budgets cadences canaries checkpoints deliveries erasure
-    explanation files hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts onboardings
-    outlooks pages promises quarantine record_edits record_exports records rejects releases replays
-    rollups runbooks runs schedules signals snapshots sources tokens undos upkeep workers
+    explanation files followers hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts
+    onboardings outlooks pages promises quarantine record_edits record_exports records rejects releases
+    replays rollups runbooks runs schedules signals snapshots sources tokens undos upkeep workers
     """.split()
 )
 
@@ -108,6 +109,7 @@ class Store(ABC):
     deliveries: Deliveries
     explanation: Explanation
     files: Files
+    followers: Followers
     erasure: Erasure
     hooks: Hooks
     hosts: Hosts

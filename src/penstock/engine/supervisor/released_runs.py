@@ -25,10 +25,10 @@ class ReleasedRuns:
 
     def look(self) -> dict[int, str]:
         """The runs that can be performed now, each with its release."""
-        self._store.runs.start_followers(LEADER)
+        self._store.followers.start(LEADER)
         return {
             run_id: release
-            for run_id, release in self._store.runs.by_releases()
+            for run_id, release in self._store.followers.by_releases()
             if self._is_there(run_id, release)
         }
 

@@ -52,16 +52,8 @@ WHERE s.canary_id = :canary_id ORDER BY source.key;
 -- name: canary_runs
 SELECT run_id, arm FROM penstock.canary_run WHERE canary_id = :canary_id ORDER BY run_id;
 
--- name: canary_page_jobs
-SELECT id, stage, key, state FROM penstock.job WHERE run_id = :run_id AND unit = 'page' AND state IN ('succeeded', 'quarantined');
-
 -- name: canary_samples
 SELECT job_id, sample FROM penstock.canary_sample WHERE run_id = :run_id ORDER BY id;
-
--- name: canary_candidates
--- Jobs below pages, each with the job that it came from.
-SELECT job.id, job.state, i.parent_id FROM penstock.job JOIN penstock.job_item AS i ON i.job_id = job.id
-WHERE job.run_id = :run_id AND job.unit = 'candidate';
 
 -- name: note_canary_look
 -- No row back means that another leader has taken this look.

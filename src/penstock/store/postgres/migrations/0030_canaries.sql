@@ -1,4 +1,5 @@
 -- expands
+-- locks: nothing
 
 -- A release on trial: which share of pages or sources it performs, how that is judged, and what became of it.
 CREATE TABLE penstock.canary (
