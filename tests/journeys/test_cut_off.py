@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from penstock.engine.leader.leadership import TERM_S
 from penstock.engine.supervisor.supervisor_loop import GIVE_UP_S
 from penstock.store.postgres.connection import CONNECT_S
@@ -15,12 +17,20 @@ from tests.journeys.holding import HOLDING, forget_held, holding_source, let_go,
 from tests.journeys.rig import CLOCK, Rig, until
 from tests.journeys.test_many_hosts import LOST_HOST_S, TICKS, pages, pids_by_host, stop
 from tests.journeys.test_together import TICKING
-from tests.postgres.proxy import Proxy
+from tests.postgres.proxy import Fault, Proxy
 
 # Each held page leaves a mark every so often, so that it can be seen until when its attempt went on.
 MARKING = HOLDING.replace(
     "        await asyncio.sleep(0.01)\n",
     "        (here / f'going-{os.getpid()}').touch()\n        await asyncio.sleep(0.01)\n",
+)
+
+# What a supervisor asks over and over, each by what its statement has and no other.
+LOOKS = (
+    pytest.param("'by_release' IS NOT NULL", id="runs-by-releases"),
+    pytest.param("UPDATE .*worker SET lease_", id="beat", marks=pytest.mark.torture),
+    pytest.param("lease_expires_at <= ", id="expired", marks=pytest.mark.torture),
+    pytest.param("SELECT release_id FROM ", id="release", marks=pytest.mark.torture),
 )
 
 
@@ -35,14 +45,17 @@ def pass_time(seconds: float, why: str) -> None:
     until(lambda: CLOCK.monotonic() > over_at, why, within_s=seconds + 5)
 
 
+@pytest.mark.parametrize("asked", LOOKS)
 def test_connections_that_fall_silent_cost_no_attempt(
-    tmp_path: Path, database: str, proxy: Proxy
+    tmp_path: Path, database: str, proxy: Proxy, asked: str
 ) -> None:
     with Rig(tmp_path, {"shop": holding_source(4)}, HOLDING, store=database) as rig:
         up = rig.start("up", *through(rig, proxy.through(database)))
         pids_by_host(rig, up)
         [run_id] = rig.enqueue("shop")
         wait_until_held(rig, 4)
+        # The beats wait for the same connection, whatever it was asked when it fell silent.
+        proxy.fail(Fault.HANG_BEFORE, at=asked).wait()
         proxy.black_hole(existing=True, new=False)
         pass_time(LEASE_S, "a lease has passed")
         let_go(rig)

@@ -14,6 +14,7 @@ from penstock.counting import count
 from penstock.engine.leader.activity import Activity
 from penstock.engine.supervisor.code_reload import CodeReload
 from penstock.engine.supervisor.leader_task import LeaderTask
+from penstock.engine.supervisor.looks import Looks
 from penstock.engine.supervisor.release_watch import ReleaseWatch
 from penstock.engine.supervisor.released_runs import ReleasedRuns
 from penstock.engine.supervisor.shutdown import Shutdown
@@ -58,6 +59,7 @@ class SupervisorLoop:
         self._project = project
         self._store = store
         self._calls = calls
+        self._looks = Looks(calls, store)
         self._shutdown = shutdown
         self._trouble = trouble
         self._tell = tell
@@ -74,7 +76,7 @@ class SupervisorLoop:
         self._leader = LeaderTask(
             project, shutdown, trouble, has_scheduler=has_scheduler, activity=activity, tell=tell
         )
-        self._release = ReleaseWatch(project, store, calls, self._end, tell)
+        self._release = ReleaseWatch(project, store, self._looks, self._end, tell)
         self._code = CodeReload(project, shutdown, self._make_way, tell, reloads=reloads)
         # A drain, and who keeps schedules only, leave them to others.
         works_for_releases = scope is None and workers > 0
@@ -173,7 +175,7 @@ class SupervisorLoop:
     async def _look_for_releases(self) -> None:
         if self._released is None or self._shutdown.is_leaving or not self._is_due("by", LOOK_S):
             return
-        self._workers.perform_by_releases(await self._calls(self._released.look))
+        self._workers.perform_by_releases(await self._looks(self._released.look))
 
     async def _look_at_code(self) -> None:
         if not self._shutdown.is_leaving and self._is_due("code", LOOK_S):
@@ -184,7 +186,7 @@ class SupervisorLoop:
         if self._shutdown.is_leaving or not self._is_due("until", self._glance_s):
             return
         is_settled = self._leader.is_settled
-        if is_settled and await self._calls(self._until):
+        if is_settled and await self._looks(self._until):
             # A file that was taken away is idle, too.
             await self._calls(self._store.refuse_if_replaced)
             self._end()

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from penstock.clock import Clock
+from penstock.engine.supervisor.looks import PATIENCE_S
 from penstock.errors import StoreError
 from penstock.store.store import Store
 from penstock.store.workers import LEASE_S
 
 # Between two looks that follow each other without a gap no more than this passes, by either clock.
 LONGEST_GAP_S = 5.0
-# A connection that has fallen silent is given up in time for another beat on a new one.
-PATIENCE_S = 4.0
 
 
 class Contact:

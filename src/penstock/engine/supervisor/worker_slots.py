@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from penstock.counting import count
+from penstock.engine.supervisor.looks import Looks
 from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.engine.supervisor.store_trouble import StoreTrouble
-from penstock.engine.supervisor.watch import PATIENCE_S, Contact
+from penstock.engine.supervisor.watch import Contact
 from penstock.engine.supervisor.worker_child import WorkerChild, how_it_ended
 from penstock.engine.worker.calls import InOneThread
 from penstock.engine.worker.exits import (
@@ -80,6 +81,7 @@ class WorkerSlots:
         self._project = project
         self._store = store
         self._calls = calls
+        self._looks = Looks(calls, store)
         self._contact = contact
         self._shutdown = shutdown
         self._trouble = trouble
@@ -130,16 +132,12 @@ class WorkerSlots:
         if not slots:
             return
         names = [child.name for _, child in slots]
-        kept = await self._calls(lambda: self._renew(names))
+        kept = await self._looks(lambda: [self._store.workers.beat(name) for name in names])
         for (slot, child), is_registered in zip(slots, kept, strict=True):
             if is_registered:
                 child.beat(asked_at)
             elif not child.is_leaving:  # who was asked to leave has signed off, and ends by itself
                 await self._replace(slot, child, "was reaped")
-
-    def _renew(self, workers: list[str]) -> list[bool]:
-        with self._store.hurried(PATIENCE_S):
-            return [self._store.workers.beat(worker) for worker in workers]
 
     async def look_for_suspects(self) -> None:
         """Isolation is needed while a suspect is queued or in it."""
@@ -147,15 +145,13 @@ class WorkerSlots:
         if isolation is None:
             return
         name = isolation.child.name if isolation.child else ""
-        if await self._calls(lambda: self._has_suspects(name)):
+        if await self._looks(lambda: self._has_suspects(name)):
             isolation.needed_at = self._now()
 
     def _has_suspects(self, worker: str) -> bool:
         scope = self._scope
-        with self._store.hurried(PATIENCE_S):
-            return bool(
-                worker and self._store.workers.jobs_of(worker)
-            ) or self._store.jobs.has_suspects(None if scope is None else scope.run_id)
+        has_any = bool(worker and self._store.workers.jobs_of(worker))
+        return has_any or self._store.jobs.has_suspects(None if scope is None else scope.run_id)
 
     def perform_by_releases(self, wanted: Mapping[int, str]) -> None:
         """Have a worker for each of these runs, with the files of its release, and none for any other."""
