@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
 def test_every_page_is_in_the_navigation_once() -> None:
     named = re.findall(r": ([\w/-]+\.md)$", MKDOCS, re.MULTILINE)
     assert sorted(named) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+def test_an_index_page_is_the_first_of_its_section() -> None:
+    # The site gives it no entry of its own: it is what the title of the section leads to.
+    lines = MKDOCS.partition("\nnav:\n")[2].splitlines()
+    for before, line in pairwise(lines):
+        if line.endswith("/index.md"):
+            assert before.endswith(":"), line.strip()
 
 
 # What MkDocs takes for a fenced block; it shows any other info string as text.

@@ -124,7 +124,7 @@ def test_a_source_without_a_schedule_is_said_to_run_by_hand(
 ) -> None:
     root = project.settings.root
     assert main(["schedules", "explain", "a", "--project", str(root)]) == 0
-    assert "put to work; penstock schedules diff" in capsys.readouterr().out
+    assert "in force yet; penstock schedules diff" in capsys.readouterr().out
     (root / "penstock.yaml").write_text("sources: {a: {pipeline: 'steps:pages'}}")
     assert main(["schedules", "explain", "a", "--project", str(root)]) == 0
     assert "it runs by hand only; penstock run a" in capsys.readouterr().out

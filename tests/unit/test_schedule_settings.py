@@ -194,7 +194,7 @@ def test_a_source_may_have_several_with_kinds_of_their_own(tmp_path: Path) -> No
         ("{signal: a, catch_up: 5}", ".catch_up: belongs to schedules by time"),
         ("{every: 1h, catch_up: 5}", ".catch_up: belongs to missed: all"),
         ("{after: othr}", ": there is no source 'othr', did you mean 'other'?"),
-        ("{after: acme.com}", ": runs for ever: acme.com waits for acme.com"),
+        ("{after: acme.com}", ": runs without end: acme.com waits for acme.com"),
         (
             "{every: 1h, windows: 9:00-10:00, blackouts: [8:00-9:30, 9:30-11:00]}",
             ".blackouts: leave no time at all in which it may start",

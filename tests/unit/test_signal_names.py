@@ -96,14 +96,14 @@ def test_sources_are_named_in_any_spelling(tmp_path: Path) -> None:
     [
         ({"a": "{after: nobody}"}, "there is no source 'nobody'"),
         ({"a": "{signal: 'go of nobody'}"}, "there is no source 'nobody'"),
-        ({"a": "{after: a}"}, "runs for ever: a waits for a"),
+        ({"a": "{after: a}"}, "runs without end: a waits for a"),
         ({"a": "{after: b}", "b": "{after: a}"}, "a waits for b waits for a"),
         (
             {"a": "{after: c}", "b": "{after: a}", "c": "{after: [b]}"},
             "a waits for c waits for b waits for a",
         ),
         ({"a": "{after: b}", "b": "{signal: 'run.completed of a'}"}, "a waits for b waits for a"),
-        ({"a": "{signal: run.failed}"}, "runs for ever"),
+        ({"a": "{signal: run.failed}"}, "runs without end"),
         ({"a": "{signal: 'no good'}"}, "must be the name of a signal"),
         ({"a": "{signal: []}"}, "must not be empty"),
     ],

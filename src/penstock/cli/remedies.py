@@ -24,7 +24,7 @@ BY_CODE: dict[tuple[str, str], str] = {
     (
         "golden_exists",
         "",
-    ): "--add adds pages to it, --replace makes it anew; to approve what new code"
+    ): "--add adds pages to it, --replace makes a new one; to approve what new code"
     " makes of its pages: penstock golden check --update",
     ("job_reads_nothing", ""): "penstock builder init writes a first job",
     ("no_database", "runs.start"): "penstock run makes it",

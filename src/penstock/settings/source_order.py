@@ -22,7 +22,7 @@ def refuse_circles(entries: Mapping[str, Entry], sources: Mapping[str, SourceSet
             circle = _circle(waits_for, key, other)
             if circle:
                 shown = " waits for ".join(circle)
-                raise entry.error(path, f"runs for ever: {shown}")
+                raise entry.error(path, f"runs without end: {shown}")
 
 
 def _unknown(entry: Entry, name: str, sources: Iterable[str]) -> str:

@@ -100,7 +100,7 @@ class _InstantSelector(selectors.SelectSelector):
         ready = super().select(0)
         if not ready and timeout is None:
             raise RuntimeError(
-                "nothing is due and nothing is running: the simulation would wait for ever"
+                "nothing is due and nothing is running: the simulation would never end"
             )
         if not ready and timeout:
             self._clock.advance(timeout)

@@ -68,7 +68,7 @@ class Golden(Noun):
         """Put stored pages of a source into files, with the records that today's code makes of them.
 
         Pages of every kind are sampled by `seed`, from the newest jobs or from one `run`; or those at `urls`
-        are taken. `add` adds them to a corpus that is there, `replace` makes it anew. A page that today's
+        are taken. `add` adds them to a corpus that is there, `replace` makes a new one. A page that today's
         code fails on, or that holds a secret of the project, is left out and named. Look at the records
         before you commit them: from then on they are what is right.
         """
@@ -142,7 +142,7 @@ class Golden(Noun):
         if not replace:
             raise Refused(
                 f"{folder} holds a corpus already",
-                "add pages to it, make it anew, or approve what new code makes of its pages",
+                "add pages to it, replace it, or approve what new code makes of its pages",
                 code="golden_exists",
             )
         read_corpus(folder).remove_files()

@@ -344,7 +344,7 @@ WORDS: dict[str, ActWords] = {
     ),
     "sites.approve": ActWords(
         "Approve the proposal",
-        "The schema of the site changes; extraction goes on when the validator has confirmed it.",
+        "The schema of the site changes; extraction continues when the validator has confirmed it.",
         "penstock sites approve {domain} {proposal} --yes",
     ),
     "sites.reject": ActWords(

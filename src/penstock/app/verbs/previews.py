@@ -128,7 +128,7 @@ def _of_alert(project: Project, given: Given) -> Facts:
         "alert": alert.summary,
         "source": alert.source or "the whole project",
         "state": alert.state,
-        "routes that were told": ", ".join(told) or "none",
+        "notified routes": ", ".join(told) or "none",
     }
 
 

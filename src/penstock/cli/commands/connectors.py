@@ -40,7 +40,9 @@ def register(commands: Commands) -> None:
     showing.add_argument("name", metavar="NAME", help="the connector")
     add_json(showing)
     showing.set_defaults(run=show)
-    making = add_verb(verbs, "new", "begin a new one", NEW, "  penstock connectors new wiki")
+    making = add_verb(
+        verbs, "new", "write a package for a new one", NEW, "  penstock connectors new wiki"
+    )
     making.add_argument("name", metavar="NAME", help="what sources will call it")
     making.add_argument(
         "--dir", type=Path, default=Path(), metavar="DIR", help="where to put it (here)"

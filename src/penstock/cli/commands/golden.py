@@ -71,7 +71,7 @@ def register(commands: Commands) -> None:
     _add_place(record)
     record.set_defaults(run=_record)
 
-    check = add_verb(verbs, "check", "hold today's code against it", CHECK, CHECK_EXAMPLES)
+    check = add_verb(verbs, "check", "check today's code against it", CHECK, CHECK_EXAMPLES)
     check.add_argument("source", metavar="SOURCE", nargs="?", help="only this source's (all)")
     check.add_argument("--update", action="store_true", help="approve what differs")
     _add_place(check)
@@ -84,7 +84,7 @@ def register(commands: Commands) -> None:
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--dir", metavar="DIR", help="where corpora lie (golden, beside penstock.yaml)"
+        "--dir", metavar="DIR", help="folder of the corpora (golden, beside penstock.yaml)"
     )
     add_private(parser)
     add_json(parser)
@@ -123,7 +123,7 @@ def _tell_recorded(found: GoldenRecordedView, out: Output) -> None:
         out.line(f"left out: {each.url}: {each.reason}")
     if found.cases:
         out.note(
-            "look at records.jsonl, then commit the folder; penstock golden check holds code to it"
+            "look at records.jsonl, then commit the folder; `penstock golden check` checks code against it"
         )
     else:
         out.note("nothing was written")

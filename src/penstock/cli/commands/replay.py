@@ -260,7 +260,7 @@ def _commit(project: Project, row: RunView, args: argparse.Namespace) -> None:
     forced = totals.left_alone
     what = f"{totals.added} added, {totals.changed} changed, {totals.removed} removed"
     if args.force and forced:
-        what += f", {forced} overwritten that others know better"
+        what += f", {forced} changed since or newer, overwritten"
     confirm(args, f"Commit replay {row.id} to the records of {row.source} ({what})?")
     done = project.replays.commit(row.id, force=args.force, reason=args.reason)
     if args.json:
@@ -280,9 +280,9 @@ def _commit(project: Project, row: RunView, args: argparse.Namespace) -> None:
 
 
 def _drop(project: Project, row: RunView, args: argparse.Namespace) -> None:
-    confirm(args, f"Forget what replay {row.id} of {row.source} has staged?", "replays.drop")
+    confirm(args, f"Drop what replay {row.id} of {row.source} has staged?", "replays.drop")
     dropped = project.replays.drop(row.id, reason=args.reason)
     if args.json:
         args.out.json({"replay": row.id, "dropped": dropped})
     else:
-        args.out.line(f"forgotten: what replay {row.id} had staged for {count(dropped, 'record')}")
+        args.out.line(f"dropped: what replay {row.id} had staged for {count(dropped, 'record')}")

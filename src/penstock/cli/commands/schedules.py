@@ -33,7 +33,7 @@ NEXT_EXAMPLES = """\
   penstock schedules next --json"""
 EXPLAIN = """\
 Everything about the schedules of one source: policy, next ticks, the last ticks with outcome and reason,
-missed ticks, and the promises of its configuration (freshness, deadline, schema_freshness)."""
+missed ticks, and its service levels (freshness, deadline, schema_freshness)."""
 EXPLAIN_EXAMPLES = """\
   penstock schedules explain acme.com
   penstock schedules explain acme.com --limit 50 --json"""

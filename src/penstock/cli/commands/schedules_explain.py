@@ -54,7 +54,7 @@ def _without_schedule(found: SchedulesExplained) -> str:
     key = found.source
     if not found.is_scheduled:
         return f"{key} has no schedule: it runs by hand only; penstock run {key}"
-    return f"{key} has no schedule that was put to work; penstock schedules diff"
+    return f"{key} has no schedule in force yet; penstock schedules diff"
 
 
 def _tell(out: Output, row: ScheduleDetail, now: float) -> None:
@@ -167,7 +167,7 @@ def _tell_promises(out: Output, found: SchedulesExplained) -> None:
     for each in found.breaches:
         if each.ended_at is not None:
             broke = f"{local_time(each.since)} to {local_time(each.ended_at)}"
-            out.line(f"{each.rule} was broken from {broke}: {each.detail}")
+            out.line(f"{each.rule} was breached from {broke}: {each.detail}")
 
 
 def _state(found: SchedulesExplained, rule: str) -> str:

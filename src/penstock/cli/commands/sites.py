@@ -266,7 +266,7 @@ def _told(args: argparse.Namespace, seen: DecisionView) -> int:
         args.out.line(
             f"proposal {seen.proposal} is approved: {seen.domain}, version {seen.version}"
         )
-        args.out.note("extraction goes on when the validator has confirmed it")
+        args.out.note("extraction continues when the validator has confirmed it")
     else:
         args.out.line(_preview(seen))
     return exits.DONE
