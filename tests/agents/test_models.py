@@ -11,7 +11,7 @@ import pytest
 
 from penstock.agents.models.provider import Tier
 from penstock.agents.models.tiers import ModelParams, tiers_for
-from penstock.agents.schema import ModelUse, SiteSchema, Validation
+from penstock.agents.schema import ModelUse, Proposal, SiteSchema
 from penstock.app import Project
 from penstock.testing import journal
 from tests.agents.local_server import Local, serving
@@ -37,7 +37,7 @@ class Served:
         self.said: dict[str, Any] = {}
         self.asked: list[str] = []
 
-    def configure(self, **model: Any) -> None:
+    def configure(self, budget: str = "", **model: Any) -> None:
         tiers = [
             {"model": "large", "input": 10, "output": 30},
             {"model": "small", "input": 1, "output": 2},
@@ -56,6 +56,7 @@ class Served:
             },
             "fetch": {"robots": False, "allow_private": True},
             "limits": {"concurrency": 8},
+            **({"budget": {"money": budget}} if budget else {}),
         }
         text = json.dumps({"project": "models", "sources": {"mapper": mapper}})
         (self.folder / "penstock.yaml").write_text(text)
@@ -68,7 +69,13 @@ class Served:
             [row] = project.connection.records.of("site_schemas")
             assert KEY not in json.dumps(row.data) + " ".join(told)
             money = project.require_run(project.runs.list(limit=1).items[0].id).money
-            return {"state": run.state, "money": money, "told": told, **row.data}
+            budgets = list(project.budgets.list().items)
+            about = {"state": run.state, "money": money, "told": told, "budgets": budgets}
+            return {**about, **row.data}
+
+    def forget(self) -> None:
+        for each in self.folder.glob("penstock.db*"):
+            each.unlink()
 
     def answer(self, path: str, body: bytes) -> tuple[int, str, bytes]:
         if path == "/v1/chat/completions":
@@ -85,10 +92,12 @@ class Served:
         return 200, "text/html", _page(int(number)).encode()
 
 
-def _completion(said: Any, tokens: tuple[int, int] = (10_000, 100)) -> tuple[int, bytes]:
+def _completion(said: Any, tokens: tuple[int, int] | None = (10_000, 100)) -> tuple[int, bytes]:
     text = said if isinstance(said, str) else json.dumps(said)
-    usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1]}
-    return 200, json.dumps({"choices": [{"message": {"content": text}}], "usage": usage}).encode()
+    answer: dict[str, Any] = {"choices": [{"message": {"content": text}}]}
+    if tokens is not None:
+        answer["usage"] = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1]}
+    return 200, json.dumps(answer).encode()
 
 
 @pytest.fixture
@@ -165,6 +174,7 @@ BAD: dict[str, tuple[int, bytes]] = {
 def test_a_cheaper_model_is_asked_where_the_dear_one_answers_badly(served: Served) -> None:
     served.configure(per_week=100)
     for name, bad in BAD.items():
+        served.forget()
         served.said, served.asked = {"large": bad, "small": _completion(RIGHT)}, []
 
         found = served.learn()
@@ -191,21 +201,90 @@ def test_a_model_that_is_not_there_leaves_what_the_mapper_has_learned(
     assert "price" in found["schema_data"]["available_fields"]
 
 
+def test_history_decides_which_model_is_asked_first(served: Served) -> None:
+    served.configure(per_week=100)
+    wrong = _completion({"fields": {"stock_note": ["css:.nothing"]}})
+    good, bad = _completion(RIGHT), wrong
+
+    def asked(large: Any, small: Any) -> list[str]:
+        served.said, served.asked = {"large": large, "small": small}, []
+        served.learn()
+        return served.asked
+
+    assert asked(bad, good) == ["large", "small"]
+    # The cheaper one was right: it is asked first, until it is wrong twice in a row.
+    assert asked(good, bad) == ["small"]
+    assert asked(good, bad) == ["small"]
+    assert asked(good, bad) == ["large"]
+    assert asked(good, good) == ["large"]
+
+
+def test_a_budget_is_never_passed_and_a_cheaper_model_is_asked_within_it(served: Served) -> None:
+    # A question to the large one may take 0.10 and more, one to the small one about 0.01.
+    served.configure(budget="0.05/month", per_week=100)
+    served.said = {"large": _completion(RIGHT), "small": _completion(RIGHT, (2_000, 100))}
+
+    found = served.learn()
+
+    assert served.asked == ["small"]
+    assert [each["fields"] for each in found["schema_proposals"]] == [["stock_note"]]
+    [budget] = found["budgets"]
+    assert budget.used == pytest.approx(found["money"]) == pytest.approx(0.0022)
+    assert not budget.is_exhausted
+    assert "is left of the budget of" in " ".join(found["told"])
+
+    # What the answer does not say counts as the most that it may be; what is left is enough for nobody.
+    served.configure(budget="0.012/month", per_week=100)
+    served.said = {"small": _completion(RIGHT, None)}
+    spent = []
+    for _ in range(4):
+        spent.append(served.learn()["money"])
+        assert served.learn()["state"] == "completed"
+    assert spent[0] > 0.0022
+    assert spent[-1] == 0.0
+    [budget] = served.learn()["budgets"]
+    assert 0.0022 < budget.used < 0.012
+
+
+TIERS = ModelParams("http://x", (Tier("large"), Tier("medium"), Tier("small")), per_week=3)
+AT, NOW = "2026-11-19T00:00:00Z", 1_795_132_800.0
+
+
+def _asked(*uses: ModelUse, after_s: float = 3600.0, **about: Any) -> list[str]:
+    before = SiteSchema("a.example", model_uses=uses, **about)
+    return [each.model for each in tiers_for(TIERS, before, "f1", NOW + after_s)]
+
+
+def _use(model: str, is_right: bool = False, fingerprint: str = "f1") -> ModelUse:
+    return ModelUse(AT, model, fingerprint, 0.1, is_right)
+
+
 def test_tiers_are_asked_so_often_in_a_week_unless_the_site_has_changed() -> None:
-    params = ModelParams("http://x", (Tier("large"), Tier("small")), per_week=3)
-    at = "2026-11-19T00:00:00Z"
-    now = 1_795_132_800.0
+    use = _use("large")
+    assert _asked(use, use) == ["large", "medium", "small"]
+    assert _asked(use, use, use) == ["medium", "small"]
+    assert _asked(use, use, use, after_s=8 * 86_400.0) == ["large", "medium", "small"]
+    assert _asked(*[_use("large", fingerprint="f0")] * 3) == ["large", "medium", "small"]
+    assert [each.model for each in tiers_for(TIERS, None, "f1", NOW)] == [
+        "large",
+        "medium",
+        "small",
+    ]
 
-    def asked(*uses: ModelUse, score: float = 0.9, after_s: float = 3600.0) -> list[str]:
-        check = Validation(at, 1, score, 6)
-        before = SiteSchema("a.example", validation=check, model_uses=uses)
-        return [each.model for each in tiers_for(params, before, "f1", now + after_s)]
 
-    use = ModelUse(at, "large", "f1", 0.1)
-    assert asked(use, use) == ["large", "small"]
-    assert asked(use, use, use) == ["small"]
-    assert asked(use, use, use, after_s=8 * 86_400.0) == ["large", "small"]
-    assert asked(*[ModelUse(at, "large", "f0", 0.1)] * 3) == ["large", "small"]
-    # What is read well needs no dear model.
-    assert asked(score=0.97) == ["small"]
-    assert [each.model for each in tiers_for(params, None, "f1", now)] == ["large", "small"]
+def test_tiers_go_down_where_a_site_is_read_well_and_up_where_one_is_wrong_again() -> None:
+    right, well = _use("medium", True), (0.97,) * 10
+    assert _asked(right) == ["medium", "small"]
+    assert _asked(right, scores=well) == ["small"]
+    assert _asked(scores=well) == ["medium", "small"]
+    # Not by one good score, nor by nine, nor with a bad one among them.
+    assert _asked(scores=well[:9]) == _asked(scores=(*well[:9], 0.9)) == _asked()
+    assert _asked(right, _use("medium")) == ["medium", "small"]
+    assert _asked(right, _use("medium"), _use("medium"))[0] == "large"
+    # About the site as it was before, that says nothing.
+    before = _use("medium", fingerprint="f0")
+    assert _asked(right, before, before) == ["medium", "small"]
+    rejected = Proposal(
+        "p", "model", "", "", AT, justification={"model": "medium"}, status="rejected"
+    )
+    assert _asked(right, schema_proposals=(rejected,) * 2) == ["large", "medium", "small"]

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import convert
+from msgspec.structs import replace
 
+from penstock.agents.proposals import made_about
+from penstock.agents.schema import Proposal, read_schema
 from penstock.app import Project
 from penstock.errors import Refused, UsageError
 from penstock.store.record_edits import RecordEdits
@@ -153,6 +158,68 @@ def test_a_decision_is_made_on_what_an_agent_wrote_meanwhile(
 
     assert made.project.sites.approve(DOMAIN, "badge").version == 9
     assert made.project.sites.get(DOMAIN).data["version"] == 9
+
+
+def _learned(version: int, css: str) -> dict[str, Any]:
+    about = {"selectors": [css], "method": "css", "required": True, "confidence": 0.9}
+    item = {"url_pattern": "/i/[^/?]+", "fields": {"price": about}}
+    return {"domain": DOMAIN, "version": version, "schema_data": {"page_types": {"item": item}}}
+
+
+def _overwriting(made: Made, **about: Any) -> dict[str, Any]:
+    """A proposal that sets whole page types, bound to the schema as it is."""
+    schema = read_schema(made.project.sites.get(DOMAIN).data)
+    proposal = convert(_proposal("redesign", kind="redesign", justification={}), Proposal)
+    proposal = replace(proposal, change={"schema_data": _learned(0, "css:.new")["schema_data"]})
+    return {**msgspec.to_builtins(made_about(schema, proposal)), **about}
+
+
+def test_a_proposal_about_a_schema_that_has_changed_since_is_refused(made: Made) -> None:
+    made.save(SCHEMA)
+    project = made.project
+    about = _overwriting(made)
+    made.save({"domain": DOMAIN, "schema_proposals": [*SCHEMA["schema_proposals"], about]})
+    [seen] = [e for e in project.sites.proposals().items if e.id == "redesign"]
+    assert (seen.is_outdated, seen.version) == (False, 3)
+    assert project.sites.approve(DOMAIN, "redesign", dry_run=True).version == 4
+
+    # By hand: the version stays.
+    made.save(_learned(3, "css:.by-hand"))
+
+    for is_dry in (True, False):
+        with pytest.raises(Refused, match=r"made about version 3 .* has changed since") as error:
+            project.sites.approve(DOMAIN, "redesign", dry_run=is_dry)
+        assert error.value.code == "proposal_outdated"
+    assert project.sites.get(DOMAIN).data["schema_data"]["page_types"]["item"]["fields"]
+    assert project.sites.proposal(DOMAIN, "redesign").is_outdated
+    assert project.sites.reject(DOMAIN, "redesign").is_done
+    # What is about one selector, which is used as before, still holds.
+    assert project.sites.approve(DOMAIN, "badge").is_done
+
+
+def test_an_approval_closes_what_it_makes_pointless(made: Made) -> None:
+    made.save(SCHEMA)
+    project = made.project
+    first, second = _overwriting(made), _overwriting(made, id="model", kind="model")
+    dropping = _proposal("gone", change={"drop": [".g img"]}, justification={"selector": ".h img"})
+    about = [first, second, dropping, *SCHEMA["schema_proposals"]]
+    made.save(
+        {
+            "domain": DOMAIN,
+            "schema_proposals": about,
+            "image_include_selectors": [".g img", ".h img"],
+        }
+    )
+    made.save({"domain": DOMAIN, "schema_proposals": [_overwriting(made), *about[1:]]})
+
+    project.sites.approve(DOMAIN, "redesign", actor="ann")
+
+    [over] = project.sites.proposals(DOMAIN, state="outdated").items
+    assert (over.id, over.reason) == ("model", "version 4 of the schema has made it pointless")
+    assert {each.id for each in project.sites.proposals(DOMAIN).items} == {"fair", "badge", "gone"}
+    for act in (project.sites.approve, project.sites.reject):
+        with pytest.raises(Refused, match="is outdated: version 4"):
+            act(DOMAIN, "model")
 
 
 def test_what_is_not_there_is_named(made: Made) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from penstock.agents.gallery.check import Finding
+from penstock.agents.proposals import made_about
 from penstock.agents.schema import Note, Proposal, SiteSchema, Status
 from penstock.counting import count
 
@@ -92,7 +93,7 @@ def question(schema: SiteSchema, note: Note) -> Proposal:
     act = f"no longer take images from {note.selector}"
     if note.exclude:
         act = f"exclude {', '.join(note.exclude)}"
-    return Proposal(
+    proposal = Proposal(
         id=key,
         kind="images",
         name=f"{note.selector}: {note.reason}",
@@ -114,6 +115,7 @@ def question(schema: SiteSchema, note: Note) -> Proposal:
         priority=3,
         change=change,
     )
+    return made_about(schema, proposal)
 
 
 def image_selectors(

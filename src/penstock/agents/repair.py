@@ -12,6 +12,7 @@ from penstock.agents.extract import extract
 from penstock.agents.learn.learn import Sample
 from penstock.agents.learn.reading import is_same
 from penstock.agents.learn.vocabulary import field_named
+from penstock.agents.proposals import made_about
 from penstock.agents.schema import Candidate, Proposal, SiteSchema, with_candidate
 from penstock.agents.validate import validate
 from penstock.counting import count
@@ -155,7 +156,7 @@ def redesign_proposal(
     """What a person is asked, with the difference that the replay and the shadow have shown."""
     key = hashlib.sha256(f"redesign {schema.domain} {candidate.id}".encode()).hexdigest()[:8]
     names = ("replay", "of_run", "pages", "failed", "records", "values", "fields", "examples")
-    return Proposal(
+    proposal = Proposal(
         id=key,
         kind="redesign",
         name=f"{schema.domain} is built in another way",
@@ -173,3 +174,4 @@ def redesign_proposal(
         priority=2,
         change={**candidate.change, "held_out": candidate.held_out},
     )
+    return made_about(schema, proposal)

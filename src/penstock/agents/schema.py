@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -11,7 +13,10 @@ SiteType = Literal[
     "service_shop", "supplier", "fabricator", "oem", "platform",
 ]  # fmt: skip
 Method = Literal["json-ld", "microdata", "opengraph", "label", "css"]
-Status = Literal["open", "approved", "rejected"]
+# `outdated`: the schema changed before anybody decided.
+Status = Literal["open", "approved", "rejected", "outdated"]
+# What a proposal is made about: when one of these changes, it may be about something that is gone.
+CONTENTS = ("schema_data", "image_include_selectors", "image_exclude_selectors")
 
 
 class FieldSchema(msgspec.Struct, frozen=True):
@@ -56,7 +61,10 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A change of the schema that a person decides, with what speaks for it."""
+    """A change of the schema that a person decides, with what speaks for it.
+
+    `version` and `contents` are those of the schema that it was made about.
+    """
 
     id: str
     kind: Literal["redesign", "conflict", "images", "model"]
@@ -72,6 +80,8 @@ class Proposal(msgspec.Struct, frozen=True):
     reason: str | None = None
     # Fields of the schema that are set where it is approved; `drop` and `exclude`: selectors of images.
     change: dict[str, Any] = {}
+    version: int = 0
+    contents: str = ""
 
     @property
     def about(self) -> str:
@@ -108,12 +118,16 @@ class Learning(msgspec.Struct, frozen=True):
 
 
 class ModelUse(msgspec.Struct, frozen=True):
-    """One time that a model was asked about the site: which, how its pages were built, and what was paid."""
+    """One time that a model was asked about the site: which, how its pages were built, and what was paid.
+
+    `is_right`: something that it proposed was found right on pages that it had not seen.
+    """
 
     at: str
     model: str
     fingerprint: str = ""
     cost: float = 0.0
+    is_right: bool = False
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -159,6 +173,8 @@ class SiteSchema(msgspec.Struct, frozen=True):
     learnings: tuple[Learning, ...] = ()
     # The last times that models were asked about it.
     model_uses: tuple[ModelUse, ...] = ()
+    # What the validator found the last times, the oldest first.
+    scores: tuple[float, ...] = ()
     # How often in a row the mapper has learned it because of its images.
     image_refreshes: int = 0
     # By proposal. Only people write them, and only agents write proposals: neither overwrites the other.
@@ -173,10 +189,21 @@ def with_candidate(schema: SiteSchema) -> SiteSchema | None:
     """The schema as its candidate would have it; None without one."""
     if schema.candidate is None:
         return None
-    changed = msgspec.convert(
-        {**written(schema), **schema.candidate.change}, SiteSchema, strict=False
-    )
+    changed = with_fields(schema, schema.candidate.change)
     return msgspec.structs.replace(changed, held_out=schema.candidate.held_out)
+
+
+def with_fields(schema: SiteSchema, fields: Mapping[str, Any]) -> SiteSchema:
+    """The schema with these fields set, as they are saved."""
+    return msgspec.convert(
+        {**written(schema), **msgspec.to_builtins(fields)}, SiteSchema, strict=False
+    )
+
+
+def contents_of(schema: SiteSchema) -> str:
+    """A hash of what records are extracted by: page types with their fields, and selectors of images."""
+    found = [getattr(schema, name) for name in CONTENTS]
+    return hashlib.sha256(msgspec.json.encode(found, order="sorted")).hexdigest()[:12]
 
 
 def read_schema(data: dict[str, Any]) -> SiteSchema:

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.agents.moments import written_at
 from penstock.agents.pipelines.mapper import LEARNED
-from penstock.agents.proposals import decided
+from penstock.agents.proposals import decided, is_outdated
 from penstock.agents.schema import Decision, Proposal, SiteSchema, read_schema
 from penstock.agents.site import SCHEMAS
 from penstock.agents.trust import TrustParams, doubts
@@ -31,7 +31,7 @@ from penstock.errors import PenstockError, Refused, Remedy, UsageError, nearest
 if TYPE_CHECKING:
     from penstock.store.rows import RecordRow
 
-Shown = Literal["open", "approved", "rejected", "all"]
+Shown = Literal["open", "approved", "rejected", "outdated", "all"]
 # Agents write schemas, too: a decision is made on the schema as it is when it is written.
 TRIES = 5
 
@@ -70,9 +70,10 @@ class Sites(Noun):
         """
         rows = [self._row(domain)] if domain is not None else self._store.records.each(SCHEMAS)
         found = [
-            proposal_view(row.source, row.key, each)
+            proposal_view(row.source, schema, each)
             for row in rows
-            for each in _read(row).schema_proposals
+            for schema in [_read(row)]
+            for each in schema.schema_proposals
             if state in ("all", each.status)
         ]
         return page_within(
@@ -96,7 +97,8 @@ class Sites(Noun):
     def proposal(self, domain: str, proposal: str) -> ProposalView:
         """One proposal, with what speaks for it and what it changes."""
         row = self._row(domain)
-        return proposal_view(row.source, row.key, _proposal(_read(row), proposal))
+        schema = _read(row)
+        return proposal_view(row.source, schema, _proposal(schema, proposal))
 
     def approve(
         self,
@@ -107,7 +109,10 @@ class Sites(Noun):
         actor: str | None = None,
         reason: str = "",
     ) -> DecisionView:
-        """Approve an open proposal: the schema of the site changes, and the validator looks at it next."""
+        """Approve an open proposal: the schema of the site changes, and the validator looks at it next.
+
+        Refused where the schema has changed since the proposal was made about it.
+        """
         return self._decide(domain, proposal, "approved", dry_run, who(actor), reason)
 
     def reject(
@@ -135,6 +140,8 @@ class Sites(Noun):
             row = self._row(domain)
             schema = _read(row)
             about = _open(schema, proposal)
+            if status == "approved":
+                _refuse_outdated(schema, about)
             at = written_at(self._store.now())
             fields = decided(schema, about, Decision(status, at, actor, reason))
             changed = sorted(fields.keys() - {"schema_proposals", "decisions"})
@@ -243,9 +250,26 @@ def _proposal(schema: SiteSchema, proposal: str) -> Proposal:
 
 def _open(schema: SiteSchema, proposal: str) -> Proposal:
     found = _proposal(schema, proposal)
+    if found.status == "outdated":
+        raise Refused(
+            f"proposal {proposal} is outdated: {found.reason}",
+            "agents propose again what still holds",
+            code="proposal_outdated",
+            remedy=Remedy("sites.proposals", schema.domain),
+        )
     if found.status != "open":
         by = f" by {found.decided_by}" if found.decided_by else ""
         raise Refused(
             f"proposal {proposal} was {found.status}{by} already", code="proposal_decided"
         )
     return found
+
+
+def _refuse_outdated(schema: SiteSchema, proposal: Proposal) -> None:
+    if is_outdated(schema, proposal):
+        raise Refused(
+            f"proposal {proposal.id} is out of date: it was made about version {proposal.version} of the "
+            f"schema of {schema.domain}, which has changed since (version {schema.version})",
+            "reject it; agents propose again what still holds",
+            code="proposal_outdated",
+        )

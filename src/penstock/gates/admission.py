@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.counting import count
-from penstock.gates.budget import COUNTED, BudgetUsage, used_up, words
+from penstock.gates.budget import COUNTED, SLACK, BudgetUsage, amount_words, used_up, words
 from penstock.gates.project_terms import outside
 from penstock.gates.rates import (
     LONGEST_WAIT_S,
@@ -122,6 +122,8 @@ def _within_budget(want: RateRequest, book: Book, now: float) -> RateDecision | 
     waits: RateDecision | None = None
     for bound in want.terms.bounds:
         account = book.accounts[bound.key]
+        if _is_too_dear(want, bound, account):
+            return RateDecision(0.0, "budget", _too_dear(want, bound, account))
         gate = account.verdict(takes(want, bound))
         if gate == "budget":
             account.has_refused = True
@@ -131,6 +133,18 @@ def _within_budget(want: RateRequest, book: Book, now: float) -> RateDecision | 
                 TURN_S, gate, f"what is left of {words(bound)} is reserved by others"
             )
     return waits
+
+
+def _is_too_dear(want: RateRequest, bound: Bound, account: BudgetUsage) -> bool:
+    """What it may take would exhaust the budget: a cheaper one may still go out, so nothing is exhausted."""
+    if bound.measure != "money" or not want.most_money or not account.left:
+        return False
+    return takes(want, bound) >= account.left * (1 - SLACK)
+
+
+def _too_dear(want: RateRequest, bound: Bound, account: BudgetUsage) -> str:
+    left, most = (amount_words("money", each) for each in (account.left, takes(want, bound)))
+    return f"it may take {most}, and {left} is left of the budget of {words(bound)}"
 
 
 def _opens_in(account: BudgetUsage, now: float) -> float:
@@ -143,7 +157,7 @@ def takes(want: RateRequest, bound: Bound) -> float:
         case "requests":
             return 1.0
         case "money":
-            return want.terms.cost
+            return want.terms.cost + want.most_money
         case "bytes":
             return float(want.max_bytes)
     return want.timeout_s
@@ -185,4 +199,6 @@ def spendings(want: RateRequest, sent: Sent) -> list[tuple[Bound, float]]:
     if sent.is_void:
         return [(b, -takes(want, b)) for b in bounds if b.measure in COUNTED and takes(want, b)]
     amounts = {"bytes": sent.bytes, "seconds": sent.seconds}
+    if want.most_money:
+        amounts["money"] = sent.money - want.most_money
     return [(b, amounts[b.measure]) for b in bounds if b.measure in amounts]

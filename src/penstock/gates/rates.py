@@ -32,6 +32,8 @@ class RateRequest:
     max_bytes: int = 0
     timeout_s: float = 0.0
     terms: Terms = NO_TERMS
+    # Money that it may take at the most, beside what every request of its source takes.
+    most_money: float = 0.0
     has_breaker: bool = True
     # For a job that has failed before: that it fails again says nothing new about the host.
     is_again: bool = False
@@ -66,6 +68,8 @@ class Sent:
     is_answer: bool = False
     # It never went out: what was counted for it is given back.
     is_void: bool = False
+    # Of the money that was counted for it at the most, what it has taken.
+    money: float = 0.0
 
 
 NOTHING_SENT = Sent(None, 0, 0.0, is_void=True)

@@ -37,7 +37,9 @@ from penstock.http.reach import check_reach, headers_for, merged, reach_of
 from penstock.http.redirects import REDIRECTS, Hop, follow
 from penstock.http.request_gates import (
     NOBODY,
+    Brought,
     Caller,
+    Price,
     RequestGates,
     brought_by,
     rate_request,
@@ -99,19 +101,21 @@ class Fetcher:
         count: Callable[[Sent], None] = uncounted,
         idle: Callable[[], AbstractContextManager[None]] = nullcontext,
         session: Sequence[Cookie] | None = None,
+        price: Price | None = None,
     ) -> Response:
         """Fetch one page, following redirects; anything but a 2xx (or a 304 asked for) raises.
 
         `source` names whose rate and budgets this request counts against; without it, the host's. Each
         request that went out is told to `count`. Nobody is waited for in line longer than `patience_s`.
         `idle` is entered while what others share is waited for. `session` are the cookies to go by; those
-        that come are in the response.
+        that come are in the response. What has a `price` is an interface that is paid for, no page of a site:
+        robots.txt says nothing of it.
         """
         if timeout_s is not None:
             policy = replace(policy, timeout_s=timeout_s)
         if max_bytes is not None:
             policy = replace(policy, max_bytes=min(max_bytes, policy.max_bytes))
-        caller = Caller(source, run_id, is_again, patience_s, count, idle)
+        caller = Caller(source, run_id, is_again, patience_s, count, idle, price)
         conditions = _conditions(etag, last_modified)
         target = look_at(url)
         hop = Hop(method.upper(), target, _headers(target, policy, headers, conditions), body)
@@ -157,7 +161,7 @@ class Fetcher:
         target = hop.target
         check_reach(target, policy)
         self._gates.check_open(target)
-        if policy.robots:
+        if policy.robots and caller.price is None:
             await self._ask_robots(target, policy)
         async with self._gates.slots.taken((target.host_key, caller.source), policy.connections):
             return await self._send_in_slot(hop, policy, caller)
@@ -200,7 +204,8 @@ class Fetcher:
         is_last: bool = True,
     ) -> RawResponse:
         send = partial(self._network.send, request)
-        return await self._gates.let_out(target, want, caller, send, brought_by, is_last=is_last)
+        judge = brought_by if caller.price is None else partial(_priced, caller.price)
+        return await self._gates.let_out(target, want, caller, send, judge, is_last=is_last)
 
     async def _ask_robots(self, target: Target, policy: FetchPolicy) -> None:
         if not self._robots.is_known(target, policy):
@@ -227,6 +232,10 @@ class Fetcher:
             self._clock.now(),
             not_modified=is_unchanged,
         )
+
+
+def _priced(price: Price, raw: RawResponse) -> Brought:
+    return brought_by(raw)._replace(money=price.of(raw))
 
 
 def _conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:

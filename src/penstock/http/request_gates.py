@@ -48,6 +48,17 @@ def uncounted(sent: Sent) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """What a request may take of budgets of money at the most, and `of` its answer what it has taken.
+
+    The most is counted before it goes out, so that no budget is passed, whoever else asks at the same time.
+    """
+
+    most: float
+    of: Callable[[RawResponse], float]
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     """On whose account a request goes out; `idle` stops the caller's time while others are waited for."""
 
@@ -57,6 +68,7 @@ class Caller:
     patience_s: float = inf
     count: Callable[[Sent], None] = uncounted
     idle: Callable[[], AbstractContextManager[None]] = nullcontext
+    price: Price | None = None
 
 
 NOBODY = Caller()
@@ -68,6 +80,7 @@ class Brought(NamedTuple):
     is_well: bool | None
     bytes: int
     words: str
+    money: float = 0.0
 
 
 def brought_by(raw: RawResponse) -> Brought:
@@ -86,6 +99,7 @@ def rate_request(target: Target, policy: FetchPolicy, caller: Caller) -> RateReq
         caller.run_id,
         policy.max_bytes,
         policy.timeout_s,
+        most_money=caller.price.most if caller.price is not None else 0.0,
         has_breaker=policy.has_breaker,
         is_again=caller.is_again,
         patience_s=caller.patience_s,
@@ -225,4 +239,11 @@ class _Meter:
             raise
         finally:
             seconds = self._clock.monotonic() - began
-            self.sent = Sent(brought.is_well, brought.bytes, seconds, brought.words, is_answer)
+            self.sent = Sent(
+                brought.is_well,
+                brought.bytes,
+                seconds,
+                brought.words,
+                is_answer,
+                money=brought.money,
+            )

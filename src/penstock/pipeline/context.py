@@ -35,6 +35,7 @@ from penstock.pipeline.step_effects import StepEffects
 
 if TYPE_CHECKING:
     from penstock.http.door import Door
+    from penstock.http.request_gates import Price
 
 __all__ = ["Captured", "Context", "PlainContext", "Services", "StepRun", "StepSource"]
 
@@ -220,9 +221,11 @@ class Context(StepEffects):
         """
         return await self._fetch(address, bring=bring, hands_over=True)
 
-    async def send(self, url: str, options: FetchOptions) -> Response:
+    async def send(self, url: str, options: FetchOptions, price: Price | None = None) -> Response:
         """For `exchange`, `capture` and tokens: a request within the limits of the source, stored nowhere."""
         whole_url, about = options.request(url)
+        if price is not None:
+            about["price"] = price
         self._attempt.guard()
         return await self._attempt.services.fetch(
             self._attempt.job, whole_url, **about, is_unkept=True

@@ -43,8 +43,10 @@ class Consulted(msgspec.Struct, frozen=True):
 
     def uses(self, before: SiteSchema | None, at: str) -> list[ModelUse]:
         known = before.model_uses if before is not None else ()
-        asked = self.proposed.asked
-        new = [ModelUse(at, model, self.fingerprint, cost) for model, cost in asked]
+        new = [
+            ModelUse(at, each.model, self.fingerprint, each.cost, each.is_right)
+            for each in self.proposed.asked
+        ]
         return [*known, *new][-KEPT_USES:]
 
 
@@ -99,8 +101,6 @@ async def consult(
         most_tokens=params.most_tokens,
     )
     proposed = await propose_fields(provider, tiers, wanted, pages, params.pages)
-    if proposed.cost:
-        site.ctx.spend(money=proposed.cost, reason=f"models asked about {site.domain}")
     site.ctx.note(_told(site.domain, wanted, proposed))
     data = _with_fields(
         learned.schema.schema_data, name, pattern or _pattern(visited, pages), proposed

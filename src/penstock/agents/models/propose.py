@@ -16,7 +16,7 @@ from penstock.agents.learn.learn import Sample
 from penstock.agents.learn.page import Page
 from penstock.agents.learn.selectors import METHODS, method_of
 from penstock.agents.learn.vocabulary import FIELDS, field_named
-from penstock.agents.models.provider import NoAnswer, OutOfBudget, Provider, Tier
+from penstock.agents.models.provider import Answer, NoAnswer, OutOfBudget, Provider, Tier
 from penstock.agents.schema import FieldSchema
 
 SYSTEM = """\
@@ -42,6 +42,15 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass
+class Asked:
+    """One question to one model: what it cost, and whether something of the answer was right."""
+
+    model: str
+    cost: float = 0.0
+    is_right: bool = False
+
+
+@dataclass
 class Proposed:
     """What came of asking: selectors that were right, what was refused and why, and what was paid."""
 
@@ -50,7 +59,7 @@ class Proposed:
     fields: dict[str, FieldSchema] = field(default_factory=dict)
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    asked: list[tuple[str, float]] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -69,22 +78,23 @@ async def propose_fields(
             answer = await provider.ask(tier, SYSTEM, prompt)
         except OutOfBudget as error:
             proposed.problems.append(f"{tier.model}: {error}")
-            return proposed
+            continue
         except NoAnswer as error:
-            proposed.asked.append((tier.model, 0.0))
+            proposed.asked.append(Asked(tier.model))
             proposed.problems.append(f"{tier.model}: {error}")
             continue
-        cost = tier.cost(answer)
-        proposed.asked.append((tier.model, cost))
-        proposed.cost += cost
+        asked = Asked(tier.model, answer.cost)
+        proposed.asked.append(asked)
+        proposed.cost += answer.cost
         try:
-            said = _said(answer.text)
+            said = _said(answer)
         except NoAnswer as error:
             proposed.problems.append(f"{tier.model}: {error}")
             continue
         proposed.model = tier.model
         _verify(proposed, said, wanted, unseen)
         if proposed.fields:
+            asked.is_right = True
             return proposed
         proposed.problems.append(f"{tier.model}: nothing that it proposes is right")
     return proposed
@@ -120,9 +130,11 @@ def _prompt(wanted: Collection[str], pages: Sequence[Page]) -> str:
     return "\n\n".join(parts)
 
 
-def _said(text: str) -> Mapping[str, Any]:
+def _said(answer: Answer) -> Mapping[str, Any]:
+    if answer.problem:
+        raise NoAnswer(answer.problem)
     try:
-        found = json.loads(text)
+        found = json.loads(answer.text)
     except (ValueError, RecursionError):
         raise NoAnswer("what it says is not JSON") from None
     fields = found.get("fields") if isinstance(found, dict) else None

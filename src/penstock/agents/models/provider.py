@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from penstock.http.failures import FetchError
+from penstock.http.network import RawResponse
+from penstock.http.request_gates import Price
 from penstock.pipeline.context import Context
 from penstock.pipeline.fetch_options import FetchOptions
 
 MILLION = 1_000_000
+# Of HTML and JSON a token has more bytes than this: what a question may cost at the most is known before.
+BYTES_PER_TOKEN = 2
 LONGEST_ANSWER = 64_000
 PATH = "/chat/completions"
 
@@ -23,16 +27,16 @@ class Tier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     input: float = 0.0
     output: float = 0.0
 
-    def cost(self, answer: Answer) -> float:
-        return (self.input * answer.tokens_in + self.output * answer.tokens_out) / MILLION
+    def cost(self, tokens_in: int, tokens_out: int) -> float:
+        return (self.input * tokens_in + self.output * tokens_out) / MILLION
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a model said, and how many tokens that took."""
+    """What a model said, and what that cost; no text where it is not that of a chat completion."""
 
     text: str
-    tokens_in: int = 0
-    tokens_out: int = 0
+    cost: float = 0.0
+    problem: str = ""
 
 
 class NoAnswer(Exception):
@@ -40,7 +44,7 @@ class NoAnswer(Exception):
 
 
 class OutOfBudget(NoAnswer):
-    """Nothing more may be spent: no other model is asked, either."""
+    """What is left of a budget is less than this model may cost; a cheaper one may be asked."""
 
 
 class Provider(Protocol):
@@ -73,28 +77,41 @@ class OpenAiCompatible:
             "response_format": {"type": "json_object"},
         }
         options = FetchOptions(headers=self._headers, json=body, timeout=self._timeout)
+        tokens_in = len(json.dumps(body)) // BYTES_PER_TOKEN
+        most = tier.cost(tokens_in, self._most_tokens)
+        price = Price(most, lambda raw: _cost(tier, raw, most))
         try:
-            response = await self._ctx.send(self._url, options)
+            response = await self._ctx.send(self._url, options, price)
         except FetchError as error:
             if error.kind == "budget":
                 raise OutOfBudget(error.message) from None
             raise NoAnswer(error.message) from None
-        return _read(response.body)
+        return _read(response.body, _cost_of(tier, response.body, most))
 
 
-def _read(body: bytes) -> Answer:
+def _read(body: bytes, cost: float) -> Answer:
     """What the interface answers with. A server may say anything."""
     try:
-        found: Any = json.loads(body)
-        text = found["choices"][0]["message"]["content"]
+        text = json.loads(body)["choices"][0]["message"]["content"]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        raise NoAnswer("the answer is not that of a chat completion") from None
+        return Answer("", cost, "the answer is not that of a chat completion")
     if not isinstance(text, str) or len(text) > LONGEST_ANSWER:
-        raise NoAnswer("the answer has no text, or too much")
-    usage = found.get("usage")
-    return Answer(text, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
+        return Answer("", cost, "the answer has no text, or too much")
+    return Answer(text, cost)
 
 
-def _count(usage: Any, name: str) -> int:
-    found = usage.get(name) if isinstance(usage, dict) else None
-    return found if isinstance(found, int) and 0 <= found < 100 * MILLION else 0
+def _cost(tier: Tier, raw: RawResponse, most: float) -> float:
+    """A refusal costs nothing."""
+    return _cost_of(tier, raw.body, most) if 200 <= raw.status < 300 else 0.0
+
+
+def _cost_of(tier: Tier, body: bytes, most: float) -> float:
+    """By the tokens that the answer names; the most that it may cost where it names none."""
+    try:
+        usage = json.loads(body)["usage"]
+        tokens = [usage["prompt_tokens"], usage["completion_tokens"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return most
+    if not all(type(each) is int and 0 <= each < 100 * MILLION for each in tokens):
+        return most
+    return tier.cost(*tokens)

@@ -13,8 +13,10 @@ from penstock.agents.schema import ModelUse, SiteSchema
 from penstock.jobs.failures import Permanent
 
 WEEK_S = 7 * 86_400.0
-# A site that is read so well needs no dear model.
-WELL = 0.95
+# A site whose last validations all score more needs no dear model.
+WELL, WELL_RUNS = 0.95, 10
+# A cheaper model that was wrong so often in a row makes way for a dearer one.
+MISMATCHES = 2
 
 
 class ModelParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,18 +53,49 @@ def model_params(found: Any) -> ModelParams | None:
 def tiers_for(
     params: ModelParams, before: SiteSchema | None, fingerprint: str, now: float
 ) -> list[Tier]:
-    """The models that may be asked now, in their order."""
+    """The models that may be asked now, in their order. One that is too dear for a budget makes way later."""
     uses = before.model_uses if before is not None else ()
-    first = 1 if _is_read_well(before) and len(params.tiers) > 1 else 0
     return [
         tier
-        for tier in params.tiers[first:]
+        for tier in params.tiers[_level(params, before, fingerprint) :]
         if _lately(uses, tier.model, fingerprint, now) < params.per_week
     ]
 
 
-def _is_read_well(schema: SiteSchema | None) -> bool:
-    return schema is not None and schema.validation is not None and schema.validation.score > WELL
+def _level(params: ModelParams, before: SiteSchema | None, fingerprint: str) -> int:
+    """The tier to begin with: that which was right last, a cheaper one for a site that is read well.
+
+    One that was wrong again and again about the site as it is makes way for a dearer one.
+    """
+    if before is None:
+        return 0
+    names = [tier.model for tier in params.tiers]
+    right = [use.model for use in before.model_uses if use.is_right and use.model in names]
+    level = names.index(right[-1]) if right else 0
+    level = min(level + _is_read_well(before), len(names) - 1)
+    while level > 0 and _wrong_in_a_row(before, names[level], fingerprint) >= MISMATCHES:
+        level -= 1
+    return level
+
+
+def _is_read_well(schema: SiteSchema) -> bool:
+    return len(schema.scores) >= WELL_RUNS and min(schema.scores[-WELL_RUNS:]) > WELL
+
+
+def _wrong_in_a_row(schema: SiteSchema, model: str, fingerprint: str) -> int:
+    """How often this model was wrong last; that a person rejected what it proposed counts, too."""
+    found = 0
+    for use in reversed(schema.model_uses):
+        if use.model == model and use.fingerprint == fingerprint:
+            if use.is_right:
+                break
+            found += 1
+    return found + sum(
+        each.kind == "model"
+        and each.status == "rejected"
+        and each.justification.get("model") == model
+        for each in schema.schema_proposals
+    )
 
 
 def _lately(uses: Sequence[ModelUse], model: str, fingerprint: str, now: float) -> int:

@@ -98,7 +98,7 @@ def _save(site: Site, schema: SiteSchema, found: Pollution) -> None:
         fields["image_refreshes"] = 0
     questions = [question(schema, note) for note in found.escalated]
     if questions:
-        fields["schema_proposals"] = propose(schema, questions)
+        fields["schema_proposals"] = propose(schema.schema_proposals, questions)
     site.save(**fields)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from penstock.agents.learn.learn import Learned, confidence_of, learn
-from penstock.agents.models.consult import Consulted, consult, question
-from penstock.agents.models.tiers import ModelParams, model_params
+from penstock.agents.learn.learn import Learned, learn
+from penstock.agents.models.consult import consult, question
+from penstock.agents.models.tiers import model_params
 from penstock.agents.moments import age_s, seconds_of
 from penstock.agents.pollution import image_selectors
-from penstock.agents.proposals import PROPOSED, propose
-from penstock.agents.schema import Candidate, Learning, SiteSchema
+from penstock.agents.proposals import PROPOSED, carried, made_about, propose
+from penstock.agents.schema import Candidate, Learning, Proposal, SiteSchema, with_fields
 from penstock.agents.site import READS, SCHEMAS, Site, record
 from penstock.agents.trust import duration_s
 from penstock.agents.visits import Visited, visit
@@ -78,26 +79,17 @@ async def learn_site(ctx: Context) -> None:
     consulted = None
     if model is not None:
         consulted = await consult(site, model, params.fields, learned, visited, before)
-    save_learned(site, before, learned, visited, why, **_said(site, before, model, consulted))
+    asked = None
+    if model is not None and consulted is not None and consulted.proposed.fields:
+        asked = question(site.domain, consulted, _next_version(before), site.now())
+    more = {} if consulted is None else {"model_uses": consulted.uses(before, site.now())}
+    if model is not None and asked is not None and model.accept == "verified":
+        asked, more = None, {**more, **asked.change, "cataloged_by": "ai"}
+    save_learned(site, before, learned, visited, why, asked, **more)
 
 
-def _said(
-    site: Site, before: SiteSchema | None, model: ModelParams | None, consulted: Consulted | None
-) -> dict[str, Any]:
-    """The fields of the schema that come of asking a model."""
-    if model is None or consulted is None:
-        return {}
-    found: dict[str, Any] = {"model_uses": consulted.uses(before, site.now())}
-    if not consulted.proposed.fields:
-        return found
-    if model.accept == "verified":
-        confidence = confidence_of(consulted.schema_data.page_types)
-        about = {"schema_data": consulted.schema_data, "extraction_confidence": confidence}
-        return {**found, **about, "cataloged_by": "ai"}
-    version = 1 if before is None else before.version + 1
-    asked = question(site.domain, consulted, version, site.now())
-    site.ctx.signal(PROPOSED, domain=site.domain, proposal=asked.id)
-    return {**found, "schema_proposals": propose(before, [asked])}
+def _next_version(before: SiteSchema | None) -> int:
+    return 1 if before is None else before.version + 1
 
 
 def _signalled(site: Site, params: MapperParams) -> MapperParams:
@@ -180,11 +172,12 @@ def save_learned(
     learned: Learned,
     visited: Visited,
     why: str,
+    asked: Proposal | None = None,
     **more: Any,
 ) -> None:
-    """A new version of the schema; notes and proposals stay with it."""
+    """A new version of the schema; notes stay with it, and proposals that it has not made pointless."""
     schema = learned.schema
-    version = 1 if before is None else before.version + 1
+    version = _next_version(before)
     fields = sum(len(each.fields) for each in schema.schema_data.page_types.values())
     include, exclude = image_selectors(before, schema)
     refreshes = 0 if before is None else before.image_refreshes
@@ -206,15 +199,30 @@ def save_learned(
         "learned_by": site.ctx.source.key,
         "learnings": learnings(before, site.now(), version, schema.extraction_confidence),
         "image_refreshes": refreshes + (why == IMAGES),
+        "candidate": None,
     }
     empty = {} if before is not None else EMPTY
-    site.save(**{**learned_now, **empty, **more})
+    saved = {**learned_now, **empty, **more}
+    site.save(**{**saved, **_proposals(site, before, saved, asked)})
     site.ctx.note(
         f"learned {site.domain} ({why}): version {version}, {count(len(visited.pages), 'page')}, "
         f"{count(fields, 'field')}, "
         f"confidence {schema.extraction_confidence or 0:.2f}"
     )
     site.ctx.signal(LEARNED, domain=site.domain, version=version)
+
+
+def _proposals(
+    site: Site, before: SiteSchema | None, saved: Mapping[str, Any], asked: Proposal | None
+) -> dict[str, Any]:
+    """What becomes of the proposals of the site, with a new one; nothing where all stays as it is."""
+    known = () if before is None else before.schema_proposals
+    after = with_fields(before or SiteSchema(site.domain), saved)
+    proposals = carried(known, after, site.now())
+    if asked is not None:
+        proposals = propose(proposals, [made_about(after, asked)])
+        site.ctx.signal(PROPOSED, domain=site.domain, proposal=asked.id)
+    return {} if proposals == list(known) else {"schema_proposals": proposals}
 
 
 def learnings(

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from penstock.agents.pipelines.mapper import LEARNED, learnings, mapper
-from penstock.agents.proposals import PROPOSED, changed_by, propose
+from penstock.agents.proposals import PROPOSED, carried, changed_by, propose
 from penstock.agents.repair import Limits, objections, redesign_proposal, shadowed
-from penstock.agents.schema import SiteSchema
+from penstock.agents.schema import SiteSchema, with_fields
 from penstock.agents.site import READS, Site, record
 from penstock.counting import count
 from penstock.jobs.failures import Permanent
@@ -50,7 +50,7 @@ async def decide(ctx: Context) -> None:
     told = {"domain": site.domain, "trial": trial.get("replay"), "objections": why}
     if why:
         proposal = redesign_proposal(schema, candidate, trial, shadow, why, site.now())
-        site.save(schema_proposals=propose(schema, [proposal]), candidate=None)
+        site.save(schema_proposals=propose(schema.schema_proposals, [proposal]), candidate=None)
         ctx.signal(PROPOSED, **told, proposal=proposal.id)
         ctx.note(
             f"a person decides about the schema of {site.domain}: {'; '.join(why)}; "
@@ -94,9 +94,9 @@ def _adopt(site: Site, schema: SiteSchema, trial: dict[str, Any]) -> None:
         "learnings": learnings(
             schema, site.now(), fields["version"], change.get("extraction_confidence")
         ),
-        "candidate": None,
     }
-    site.save(**fields)
+    after = with_fields(schema, fields)
+    site.save(**fields, schema_proposals=carried(schema.schema_proposals, after, site.now()))
     records, values = trial.get("records", {}), trial.get("values", {})
     site.ctx.note(
         f"repaired {site.domain}: version {fields['version']}; of "

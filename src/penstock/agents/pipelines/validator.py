@@ -11,6 +11,8 @@ from penstock.jobs.outcome import Skip
 from penstock.pipeline.context import Context
 from penstock.pipeline.pipeline import Pipeline
 
+# By them, a site that is read well needs no dear model.
+KEPT_SCORES = 10
 VALIDATED = "site.validated"
 
 validator = Pipeline("validator", retry="conservative")
@@ -33,7 +35,8 @@ async def validate_schema(ctx: Context) -> None:
     is_valid = found.score >= params.least_score
     is_new = schema.validation is None or schema.validation.version != schema.version
     verified = {"last_verified_at": site.now()} if is_valid else {}
-    site.save(validation=found, is_valid=is_valid, **verified)
+    scores = [*schema.scores, found.score][-KEPT_SCORES:]
+    site.save(validation=found, is_valid=is_valid, scores=scores, **verified)
     ctx.note(
         f"the schema of {site.domain}, version {schema.version}, scores {found.score:.2f} on "
         f"{count(found.pages, 'page')}: {'valid' if is_valid else '; '.join(found.problems[:3])}"

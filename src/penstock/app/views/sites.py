@@ -48,6 +48,7 @@ class SiteDetail(View, frozen=True, kw_only=True):
 class ProposalView(View, frozen=True, kw_only=True):
     """A change of a site's schema that a person decides: `open`, `approved` or `rejected`.
 
+    State `outdated`: the schema was changed first. An open one that is `outdated` can't be approved.
     `kind`: `images` (a polluted selector that keeps failing), `redesign`, `model` or `conflict`. `change` has
     the fields of the schema that approval sets, `justification` what speaks for it.
     """
@@ -63,6 +64,8 @@ class ProposalView(View, frozen=True, kw_only=True):
     justification: Content[dict[str, Any]]
     change: Content[dict[str, Any]]
     proposed_at: str
+    version: int
+    is_outdated: bool = msgspec.field(name="outdated")
     decided_at: str | None
     decided_by: str | None
     reason: str | None
@@ -114,10 +117,13 @@ def site_detail(row: RecordRow, schema: SiteSchema, doubts: list[str]) -> SiteDe
     )
 
 
-def proposal_view(source: str, domain: str, proposal: Proposal) -> ProposalView:
+def proposal_view(source: str, schema: SiteSchema, proposal: Proposal) -> ProposalView:
+    from penstock.agents.proposals import is_outdated
+
+    is_over = proposal.status == "open" and is_outdated(schema, proposal)
     return ProposalView(
         id=proposal.id,
-        domain=domain,
+        domain=schema.domain,
         kind=proposal.kind,
         state=proposal.status,
         priority=proposal.priority,
@@ -127,6 +133,8 @@ def proposal_view(source: str, domain: str, proposal: Proposal) -> ProposalView:
         justification=proposal.justification,
         change=proposal.change,
         proposed_at=proposal.proposed_at,
+        version=proposal.version,
+        is_outdated=is_over or proposal.status == "outdated",
         decided_at=proposal.decided_at,
         decided_by=proposal.decided_by,
         reason=proposal.reason,

@@ -56,7 +56,7 @@ PROPOSAL_COLUMNS = (
     *(key_column("domain"), whole("proposal"), whole("kind"), whole("state", 4)),
     *(column("proposed", 3), text("what", 1)),
 )
-STATES = ("open", "approved", "rejected", "all")
+STATES = ("open", "approved", "rejected", "outdated", "all")
 SHOWN = 50
 LONGEST = 100
 
@@ -201,7 +201,7 @@ def show_proposal(args: argparse.Namespace) -> int:
     _tell(args.out, found)
     if found.state == "open":
         args.out.line()
-        for verb in ("approve", "reject"):
+        for verb in ("reject",) if found.is_outdated else ("approve", "reject"):
             args.out.line(f"{verb} it:  penstock sites {verb} {found.domain} {found.id}")
     return exits.DONE
 
@@ -217,6 +217,7 @@ def _tell(out: Output, found: ProposalView) -> None:
             ("what", found.name),
             ("about", found.description),
             ("proposed", found.proposed_at),
+            ("out of date", "the schema has changed since" if found.is_outdated else ""),
         ]
     )
     for title, value in (("what speaks for it", found.justification), ("changes", found.change)):

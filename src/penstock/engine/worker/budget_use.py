@@ -45,7 +45,12 @@ class Spending:
 
         def count(sent: Sent) -> None:
             meter = self._meters.setdefault((job.id, job.attempt), {})
-            amounts = {"requests": 1, "bytes": sent.bytes, "seconds": sent.seconds, "money": cost}
+            amounts = {
+                "requests": 1,
+                "bytes": sent.bytes,
+                "seconds": sent.seconds,
+                "money": cost + sent.money,
+            }
             for measure, amount in amounts.items():
                 if amount:
                     meter[measure] = meter.get(measure, 0) + amount

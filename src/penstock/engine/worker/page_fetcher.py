@@ -65,6 +65,7 @@ class PageFetcher:
         hands_over, made_with = options.pop("hands_over", False), options.pop("made_with", "")
         if not run.policy.fetches:
             options.pop("session", None)
+            options.pop("price", None)
             return await self.replaying.fetch(job, run, errand.url, options)
         if is_unkept:
             return await self._send(errand, options)
