@@ -13,7 +13,7 @@ from penstock.engine.leader.trials import Trials
 from penstock.store.rows import RunRow
 from penstock.testing import Simulation
 from tests.agents.corpus.measure import Figures, measure
-from tests.agents.corpus.sites import site
+from tests.agents.corpus.sites import FAMILY_NAMES, VARIANTS, site
 from tests.agents.site_project import SiteProject
 
 DAY_S = 86_400.0
@@ -22,6 +22,10 @@ SCHEDULES = {
     "steward": {"signal": "trial.measured of items"},
     "validator": {"signal": ["site.learned of steward", "site.learned of mapper"]},
     "items": {"signal": "site.validated of validator"},
+}
+BY_ITSELF = {
+    **SCHEDULES,
+    "mapper": {"signal": ["source.structure_drifted of items", "site.invalid of validator"]},
 }
 RULES = {"failures-in-an-hour": {"failures": 11, "rise": 1}}
 
@@ -91,6 +95,94 @@ def test_a_redesign_is_mended_without_a_person_inside_the_limits(tmp_path: Path)
     assert (figures.precision, figures.recall) >= (0.97, 0.92), figures.mistakes[:5]
     with trial.project() as project:
         assert not project.connection.replays.has_staged(measured["replay"])
+
+
+# A redesign that breaks nothing loudly, one in which all pages moved, and one that fails.
+QUICK = [(1, 0), (6, 1), (8, 2)]
+OTHERS = [
+    pytest.param(family, variant, marks=pytest.mark.torture)
+    for family in range(len(FAMILY_NAMES))
+    for variant in range(VARIANTS)
+    if (family, variant) not in QUICK
+]
+
+
+def _goes_through_a_redesign(trial: SiteProject, family: int, variant: int) -> list[str]:
+    """All that happens by itself, with one look of the validator; the objections to a repair, if any."""
+    for name in ("mapper", "validator"):
+        trial.run(name)
+    assert trial.run("items", "full").state == "completed"
+    trial.clock.advance(DAY_S)
+    trial.redesign(site(family, variant, is_redesigned=True))
+    trial.run("items", "full")
+    trial.lead()
+    if trial.schema["version"] == 1 and not trial.schema["schema_proposals"]:
+        trial.run("validator")
+        trial.lead()
+    asked = trial.schema["schema_proposals"]
+    return [why for each in asked for why in each["justification"]["objections"]]
+
+
+def _approve(trial: SiteProject) -> None:
+    with trial.project() as project:
+        [asked] = project.sites.proposals().items
+        project.sites.approve(asked.domain, asked.id, actor="ann", reason="all pages moved")
+    trial.lead()
+
+
+@pytest.mark.parametrize(("family", "variant"), [*QUICK, *OTHERS])
+def test_every_family_is_read_again_after_its_redesign(
+    tmp_path: Path, family: int, variant: int
+) -> None:
+    trial = SiteProject(
+        tmp_path,
+        site(family, variant),
+        schedules=BY_ITSELF,
+        settings={"alert_rules": RULES},
+        steward={"repair": {"max_changed": 0.02, "max_lost": 0.1}},
+    )
+
+    objections = _goes_through_a_redesign(trial, family, variant)
+
+    # Records have their addresses as keys: of a site that moved them all, none can be compared.
+    has_moved = variant % 2 == 1
+    assert objections == (["the replay compared 0 records, fewer than 10"] if has_moved else [])
+    if has_moved:
+        _approve(trial)
+    assert (trial.schema["version"], trial.schema["is_valid"]) == (2, True)
+    figures = _figures(trial)
+    assert figures.precision >= 0.97, figures.mistakes[:5]
+    assert figures.recall >= 0.92, figures.missed
+
+
+def test_a_redesign_is_repaired_on_postgres(tmp_path: Path, postgres_on_virtual_time: str) -> None:
+    trial = SiteProject(
+        tmp_path,
+        site(3, 0),
+        schedules=BY_ITSELF,
+        settings={"alert_rules": RULES, "store": postgres_on_virtual_time},
+        steward={"repair": {"max_lost": 0.1}},
+    )
+
+    assert _goes_through_a_redesign(trial, 3, 0) == []
+
+    assert (trial.schema["version"], trial.schema["is_valid"]) == (2, True)
+    assert _figures(trial).recall >= 0.92
+
+
+def test_a_schema_that_never_convinces_is_learned_again_once_a_day(tmp_path: Path) -> None:
+    trial = SiteProject(tmp_path, site(0, 0), schedules=BY_ITSELF, validator={"least_score": 1.1})
+    trial.run("mapper")
+
+    trial.run("validator")
+
+    started = _started(trial.lead())
+    assert started.count("mapper incremental") <= 2
+    assert trial.schema["version"] == 1
+    trial.clock.advance(DAY_S)
+    trial.run("validator")
+    trial.lead()
+    assert trial.schema["version"] == 2
 
 
 def test_outside_the_limits_a_person_decides_with_the_difference_before_them(

@@ -109,6 +109,8 @@ async def _reason(site: Site, before: SiteSchema | None, params: MapperParams) -
             raise Skip(f"a person decides what is proposed about {site.domain} first")
         if _is_tried(before, site.ctx.now()):
             raise Skip(f"what was learned of {site.domain} lately is still tried")
+        if not _drifted(site) and _is_just_learned(before, site.ctx.now()):
+            raise Skip(f"{site.domain} was learned lately, and the validator is not convinced")
         return REDESIGNED
     if params.force_image_refresh:
         return IMAGES
@@ -248,6 +250,12 @@ def _is_redesigned(site: Site, schema: SiteSchema) -> bool:
     is_broken = check is not None and check.version == schema.version and not schema.is_valid
     is_refused = any(each.kind == "redesign" for each in schema.schema_proposals)
     return is_broken and not is_refused and bool(schema.extracted_by and schema.last_verified_at)
+
+
+def _is_just_learned(schema: SiteSchema, now: float) -> bool:
+    """A schema that the validator refuses is learned again once a day: or both would go on for ever."""
+    age = age_s(schema.cataloged_at, now)
+    return age is not None and age < AGAIN_AFTER_S
 
 
 def _is_tried(schema: SiteSchema, now: float) -> bool:

@@ -13,7 +13,7 @@ from penstock.pipeline.pipeline import Pipeline
 
 # By them, a site that is read well needs no dear model.
 KEPT_SCORES = 10
-VALIDATED = "site.validated"
+VALIDATED, INVALID = "site.validated", "site.invalid"
 
 validator = Pipeline("validator", retry="conservative")
 validator.version = mapper.version
@@ -45,3 +45,5 @@ async def validate_schema(ctx: Context) -> None:
         ctx.schema_verified()
         if is_new:
             ctx.signal(VALIDATED, domain=site.domain, version=schema.version)
+    else:
+        ctx.signal(INVALID, domain=site.domain, version=schema.version, score=found.score)
