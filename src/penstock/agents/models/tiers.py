@@ -90,12 +90,9 @@ def _wrong_in_a_row(schema: SiteSchema, model: str, fingerprint: str) -> int:
             if use.is_right:
                 break
             found += 1
-    return found + sum(
-        each.kind == "model"
-        and each.status == "rejected"
-        and each.justification.get("model") == model
-        for each in schema.schema_proposals
-    )
+    proposals = [each for each in schema.schema_proposals if each.kind == "model"]
+    rejected = [each for each in proposals if each.status == "rejected"]
+    return found + sum(bool(each.justification.get("model") == model) for each in rejected)
 
 
 def _lately(uses: Sequence[ModelUse], model: str, fingerprint: str, now: float) -> int:

@@ -75,17 +75,31 @@ async def learn_site(ctx: Context) -> None:
     if before is not None and why == REDESIGNED:
         save_candidate(site, before, learned, visited)
         return
-    model = model_params(params.model)
-    consulted = None
-    if model is not None:
-        consulted = await consult(site, model, params.fields, learned, visited, before)
-    asked = None
-    if model is not None and consulted is not None and consulted.proposed.fields:
-        asked = question(site.domain, consulted, _next_version(before), site.now())
-    more = {} if consulted is None else {"model_uses": consulted.uses(before, site.now())}
-    if model is not None and asked is not None and model.accept == "verified":
-        asked, more = None, {**more, **asked.change, "cataloged_by": "ai"}
+    asked, more = await _ask_a_model(site, params, learned, visited, before)
     save_learned(site, before, learned, visited, why, asked, **more)
+
+
+async def _ask_a_model(
+    site: Site,
+    params: MapperParams,
+    learned: Learned,
+    visited: Visited,
+    before: SiteSchema | None,
+) -> tuple[Proposal | None, dict[str, Any]]:
+    """What a person is asked about what a model has found, and the fields of the schema that come of it."""
+    model = model_params(params.model)
+    if model is None:
+        return None, {}
+    consulted = await consult(site, model, params.fields, learned, visited, before)
+    if consulted is None:
+        return None, {}
+    more: dict[str, Any] = {"model_uses": consulted.uses(before, site.now())}
+    if not consulted.proposed.fields:
+        return None, more
+    asked = question(site.domain, consulted, _next_version(before), site.now())
+    if model.accept == "verified":
+        return None, {**more, **asked.change, "cataloged_by": "ai"}
+    return asked, more
 
 
 def _next_version(before: SiteSchema | None) -> int:
