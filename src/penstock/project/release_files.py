@@ -16,7 +16,7 @@ from penstock.pipeline.imported_files import imported_files
 from penstock.settings import Settings
 from penstock.settings.document import Entry, display_name
 from penstock.settings.dotenv import read_dotenv
-from penstock.settings.environment import variables_in
+from penstock.settings.environment import file_of, variables_in
 from penstock.settings.load import environments_of, overlay_file
 from penstock.settings.origins import literal_secrets
 from penstock.settings.secret_sources import NoSecret, is_source, secret_of
@@ -67,9 +67,11 @@ def known_secrets(settings: Settings) -> dict[str, str]:
     names = {name for name in environ if SECRET_NAME.search(name)}
     named = set(_variables(settings))
     found = {}
-    for name in filter(is_source, named):
-        with suppress(NoSecret):
-            found[secret_of(name)] = name
+    for name in named:
+        source = name if is_source(name) else file_of(name, environ)
+        if source:
+            with suppress(NoSecret):
+                found[secret_of(source)] = name
     for name in (names & read_dotenv(settings.root).values.keys()) | named:
         value = environ.get(name, "").strip()
         if _is_secret(name, value):

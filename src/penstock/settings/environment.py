@@ -13,6 +13,8 @@ from penstock.settings.unset import Unset
 
 _VARIABLE = re.compile(r"\$(?P<escape>\$)?\{(?P<name>[^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Images of Docker have it so: PASSWORD_FILE=/run/secrets/password instead of PASSWORD.
+IN_FILE = "_FILE"
 # A schedule is one choice, so an overlay's `every` must not end up beside the file's `cron`.
 _REPLACED_WHOLE = frozenset({"schedule"})
 
@@ -29,6 +31,12 @@ def overlay(base: Entry, top: Entry) -> Entry:
         below = merged.get(name)
         merged[name] = entry if below is None or name in _REPLACED_WHOLE else overlay(below, entry)
     return replace(base, value=merged)
+
+
+def file_of(name: str, environ: Mapping[str, str]) -> str:
+    """Where the secret is, if the variable is not set and another one names a file: `NAME_FILE`."""
+    file = environ.get(f"{name}{IN_FILE}", "") if name not in environ else ""
+    return f"file:{file}" if file else ""
 
 
 def variables_in(text: str) -> tuple[str, ...]:
@@ -84,16 +92,25 @@ class Substitution:
         return replace(entry, value=substituted, written=text if names else "")
 
     def _is_there(self, name: str) -> bool:
-        return name in self._environ if not is_source(name) else name not in self._problems
+        is_known = is_source(name) or name in self._environ or file_of(name, self._environ)
+        return bool(is_known) and name not in self._problems
 
     def _why(self, name: str) -> str:
-        return self._problems[name] if is_source(name) else self._near(name)
+        return self._problems[name] if name in self._problems else self._near(name)
 
     def _of_source(self, name: str) -> str:
+        return self._secret(name, name)
+
+    def _secret(self, name: str, source: str) -> str:
         try:
-            found = secret_of(name)
+            found = secret_of(source)
         except NoSecret as problem:
-            self._problems[name] = str(problem)
+            said = (
+                ""
+                if name == source
+                else f"{name}{IN_FILE} names {source.removeprefix('file:')!r:.200}: "
+            )
+            self._problems[name] = f"{said}{problem}"
             return ""
         self.secrets.add(found)
         return found
@@ -103,6 +120,8 @@ class Substitution:
             return self._of_source(name)
         if not _NAME.fullmatch(name):
             raise entry.error(path, f"${{{name}}} does not name an environment variable")
+        if source := file_of(name, self._environ):
+            return self._secret(name, source)
         value = self._environ.get(name, "")
         if not is_text(value):
             raise entry.error(path, f"the environment variable {name} is not UTF-8 text")

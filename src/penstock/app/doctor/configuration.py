@@ -11,6 +11,7 @@ from penstock.app.views.config import MistakeView
 from penstock.app.views.doctor import CheckupFindingView
 from penstock.errors import PenstockError
 from penstock.settings import Settings
+from penstock.settings.unset import Unset
 
 CONFIG = Area("config")
 SECRETS = Area("secrets")
@@ -54,15 +55,26 @@ def secrets(
     unset = {each.name: each for each in needed}
     for name in sorted(unset):
         whose = unset[name].source or f"{unset[name].section}:"
-        yield SECRETS.problem(
-            f"{name} is not set, which {whose} needs",
-            f"set {name} in the environment, or in a file .env beside penstock.yaml",
-        )
+        yield SECRETS.problem(*_lack(unset[name], whose))
     present = sorted(used - set(unset))
     if present:
         yield SECRETS.ok(f"set: {', '.join(present)}")
     elif not unset:
         yield SECRETS.ok("penstock.yaml uses no variables")
+
+
+def _lack(unset: Unset, whose: str) -> tuple[str, str]:
+    """What is not there, and what to do: a variable is set, a file or an entry is made."""
+    name = unset.name
+    if ":" in name:
+        return (
+            f"${{{name}}} has no secret, which {whose} needs: {unset.near}",
+            "put the secret where it is looked for, readable for the user that runs Penstock",
+        )
+    return (
+        f"{name} is not set, which {whose} needs",
+        f"set {name} in the environment, or in a file .env beside penstock.yaml",
+    )
 
 
 def _problem(mistake: MistakeView) -> CheckupFindingView:
