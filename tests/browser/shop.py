@@ -15,6 +15,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from penstock import Project
+from penstock.jobs.canary.guardrails import Limits, PageSample, judge
+from penstock.store.canaries import CanarySource
 from tests.browser.hostile_strings import STRINGS
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK
 
@@ -146,7 +148,8 @@ def lay_out(folder: Path, site: str) -> None:
 def fill(folder: Path) -> None:
     """Two runs of one source with different data and a replay, a backfill, and a run that fails in part.
 
-    The failures raise an alert, whose runbook somebody begins to follow, and a hook is called.
+    The failures raise an alert, whose runbook somebody begins to follow, and a hook is called. Two releases
+    came here, and two were tried as canaries.
     """
     with _site() as site:
         lay_out(folder, site)
@@ -163,9 +166,41 @@ def fill(folder: Path) -> None:
             project.runs.finish([replay.run.id])
             project.quarantine.note(_failed_job(project), STRINGS[1])
             project.runbooks.skip("source-broke", "compare", source="broken", reason=STRINGS[2])
+            _release(project, folder)
+            _try(project, "prices", is_worse=False)
+            _try(project, "shop", is_worse=True)
         # Whoever leads judges what happened, and delivers.
         command = [*PENSTOCK, "up", "--until-idle", "--project", str(folder)]
         subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True)
+
+
+def _release(project: Project, folder: Path) -> None:
+    """Two releases that came here, of which the first one runs again, and one that somebody approves."""
+    releases = project.releases
+    first = releases.create(reason=STRINGS[3]).release
+    (folder / "penstock.staging.yaml").write_text(f"worker: {{slots: 3}} # {STRINGS[4]!r}\n")
+    second = releases.create(reason=STRINGS[5]).release
+    releases.rollback(first, reason=STRINGS[6])
+    releases.approve(second, actor=STRINGS[8], reason=STRINGS[9])
+
+
+def _try(project: Project, source: str, *, is_worse: bool) -> None:
+    """A canary that was looked at: it has passed, or was stopped and is rolled back."""
+    canaries, limits = project.connection.canaries, Limits()
+    part = CanarySource(project.source_ids[source], True, "v", "{}")
+    about = (10.0, "salt", limits, [part], STRINGS[10], STRINGS[11])
+    canary = canaries.begin("f" * 64, "pages", *about)
+    pages = [
+        PageSample(part.source_id, each % 2 == 0, is_worse and each % 2 == 0, keys={str(each)})
+        for each in range(1000)
+    ]
+    look = judge(pages, limits, 1)
+    canaries.note_look(canary, look)
+    if is_worse:
+        canaries.stop(canary, "active", "penstock", look.words(limits))
+        canaries.rolled_back(canary, 1, 1)
+    else:
+        canaries.has_passed(canary, STRINGS[12])
 
 
 def fill_a_little(folder: Path) -> None:

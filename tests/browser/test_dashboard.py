@@ -46,6 +46,8 @@ class Dashboard:
     alert: int
     backfill: int
     replay: int
+    # The one that runs, and the one that came before.
+    releases: tuple[str, str]
 
     def context(self, **options: Any) -> BrowserContext:
         return self.browser.new_context(
@@ -66,6 +68,12 @@ class Dashboard:
             *("/alerts", f"/alerts/{self.alert}", "/runbooks", "/audit", "/sites"),
             "/runbooks/source-broke?source=broken",
             *("/quarantine", "/quarantine/jobs", "/workers", "/budgets", "/hooks", "/canaries"),
+            *("/releases", *(f"/releases/{each}" for each in self.releases)),
+            "/releases/{}/diff?before={}".format(*self.releases),
+            *(
+                "/acts/releases.rollback?release=" + self.releases[1],
+                "/acts/canaries.stop?canary=1",
+            ),
             "/search?" + urlencode({"q": "007"}),
             *(f"/acts/runs.retry?run={self.failed_run}", "/acts/quarantine.discard?source=broken"),
             *("/acts/breakers.open?name=shop", "/acts/backfills.start?source=prices"),
@@ -79,6 +87,7 @@ class Dashboard:
         return [
             *(f"/search?q={text}", f"/sources/{text}", f"/runs?source={text}"),
             *(f"/events?kind={text}", f"/records/{text}", f"/runbooks/{text}", f"/acts/{text}"),
+            *(f"/releases/{text}", f"/releases/{self.releases[0]}/diff?before={text}"),
             *(f"/record?collection=product&key={text}", f"/quarantine/jobs?cause={text}"),
             *(f"/acts/sources.pause?source={text}&back={text}", f"/alerts?state={text}"),
             f"/acts/runs.retry?run={self.failed_run}&reason={text}",
@@ -96,6 +105,8 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         snapshot = project.pages.list(fetched.id)[0]
         [alert] = project.alerts.list().items
         runs = {run.kind: run.id for run in project.runs.list().items}
+        newest = project.releases.history().items[0]
+        assert newest.before is not None
     with served(folder) as (address, link), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
         first = browser.new_context()
@@ -105,7 +116,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         found = Dashboard(
             *(folder, address, browser, first.storage_state()),
             *(failed.run_id, failed.id, fetched.id, snapshot.id),
-            *(alert.id, runs["backfill"], runs["replay"]),
+            *(alert.id, runs["backfill"], runs["replay"], (newest.release, newest.before)),
         )
         first.close()
         yield found

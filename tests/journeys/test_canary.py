@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.canary.share import is_in_share
 from penstock.jobs.job import JobState
 from penstock.store.canaries import CanaryRow
 from penstock.store.rows import RunRow
@@ -25,7 +26,6 @@ WORSE = PAGES.replace(
     "if sum(response.text.encode()) % 2:\n        raise KeyError('price')\n"
     '    yield {"path": response.text, "length": -1}',
 )
-BASE = {f"/p/{number}" for number in range(COUNT)}
 
 
 @pytest.fixture
@@ -121,6 +121,9 @@ def test_better_release_passes_and_a_worse_one_is_stopped_and_rolled_back_by_its
     longer = {key for key, data in records(rig).items() if "length" in data}
     # Each page was performed by one of the two, once, and by whom its records say.
     assert len(longer) == its.updated == rig.run(2).skipped
+    # Which of them is said by their keys alone, on every host and in every run.
+    salt = canary(rig, 1).salt
+    assert longer == {path for path in before if is_in_share(f"{site.url}{path}", 40.0, salt)}
     assert site.counts() == {path: 2 * times for path, times in fetched.items()}
     second = rig.penstock("canary", SOURCE, "--release", worse, "--percent", "40", *limits)
     assert second.returncode != 0
@@ -154,3 +157,30 @@ def test_better_release_passes_and_a_worse_one_is_stopped_and_rolled_back_by_its
     up.send_signal(signal.SIGTERM)
     assert up.wait(60) == 0
     rig.assert_fenced()
+
+
+@pytest.mark.parametrize("rig", ["sqlite"], indirect=True)
+def test_alert_rule_stops_a_canary_that_no_guardrail_looks_at(rig: Rig, site: CountingSite) -> None:
+    file = rig.folder / "penstock.yaml"
+    rules = {"failures-in-an-hour": {"failures": 5, "severity": "high"}}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "alert_rules": rules}))
+    worse = release_of(rig, WORSE)
+    assert rig.penstock("run", SOURCE).returncode == 0
+    before = records(rig)
+    blind = ("--percent", "40", "--min-pages", "100000", "--pages", "100000", "--yes")
+    told(rig, "canary", SOURCE, "--release", worse, *blind)
+    up = rig.start("up")
+    rig.enqueue(SOURCE)
+
+    until(lambda: canary(rig, 1).state == "stopped", "it is stopped", process=up)
+    newest = rig.store.runs.newest(None, False, 1)[0].id
+    until(lambda: rig.run(newest).is_ended, "its pages were performed again", process=up)
+
+    row = canary(rig, 1)
+    assert (row.looks, "(failures-in-an-hour) opened on site.example" in row.end_reason) == (
+        0,
+        True,
+    )
+    assert records(rig) == before
+    up.send_signal(signal.SIGTERM)
+    assert up.wait(60) == 0

@@ -15,7 +15,7 @@ from penstock import Project
 from penstock.gates.capacity import Capacity, DrainScope
 from penstock.jobs.canary.guardrails import Limits
 from penstock.jobs.effects import Effects, Mark, Save
-from penstock.jobs.job import JobState
+from penstock.jobs.job import JobState, NewJob
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.run import RunKind
 from penstock.project.canary_watch import CanaryWatch
@@ -38,6 +38,7 @@ async def extract(page, ctx):
     ctx.save("product", key=str(page["number"]), data={})
 """
 R = "e" * 64
+PAGES = 200
 
 
 @pytest.fixture
@@ -138,3 +139,53 @@ def test_rollback_of_whole_runs_brings_records_and_checkpoints_back_and_runs_aga
     assert (again.kind, again.options.canary, again.options.by_release) == ("full", None, "")
     assert look(project).state == "stopped"
     assert len(store.runs.newest("shop", False, 10)) == len(runs)
+
+
+def perform(
+    project: Project, run_id: int, data: dict[str, Any], scope: DrainScope | None = None
+) -> None:
+    """Perform a run of many pages, each with a record of this data."""
+    store, name = project.connection, f"w{run_id}"
+    store.workers.register(name, "here", 1, "test")
+    ends: list[Settlement] = []
+    while claimed := store.turn(name, ends, Capacity(50, scope=scope), project.limits()).claimed:
+        ends = []
+        for job in claimed:
+            if job.stage == "extract":
+                save = Save("product", job.key, msgspec.json.encode(data), None, "replace")
+                effects = Effects(saves=[save])
+            else:
+                pages = [NewJob("extract", f"{each}", b"null", 5) for each in range(PAGES)]
+                effects = Effects(children=pages)
+            ends.append(Settlement(job.id, job.attempt, JobState.SUCCEEDED, effects=effects))
+    store.turn(name, ends, Capacity(0), project.limits())
+
+
+def shared(project: Project, data: dict[str, Any]) -> None:
+    """A run of the project's own files, which changes nothing, and the run of the release."""
+    perform(project, project.run("shop"), {"price": 1})
+    [its] = project.connection.followers.start("test")
+    perform(project, its, data, DrainScope(its))
+
+
+@pytest.mark.parametrize(
+    ("most", "price", "state"),
+    [(0.2, 2, "stopping"), (0.2, 1, "active"), (None, 2, "active"), (1.0, 2, "active")],
+)
+def test_canary_that_changes_more_records_than_it_may_is_stopped(
+    project: Project, most: float | None, price: int, state: str
+) -> None:
+    perform(project, project.run("shop"), {"price": 1})
+    begin(project, "pages", diff=most, min_pages=60)
+    shared(project, {"price": price})
+
+    row = look(project)
+
+    assert row.state == state
+    assert row.look is not None
+    assert row.look.diff == (1.0 if price == 2 else 0.0)
+    if state == "stopping":
+        assert row.end_reason == "100.0% of the records differ, 20.0% may"
+        assert look(project).state == "stopped"
+        records = project.connection.records.of("product", limit=PAGES)
+        assert {record.data["price"] for record in records} == {1}
