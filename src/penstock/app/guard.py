@@ -9,10 +9,10 @@ program that imports Penstock calls the verbs themselves and is not asked: nobod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.app.verbs.act_words import WORDS
 from penstock.errors import Refused
@@ -20,10 +20,22 @@ from penstock.errors import Refused
 if TYPE_CHECKING:
     from penstock.app import Project
 
-# Whoever closes a door in a hurry is not held up.
-UNGUARDED = frozenset({"tokens.revoke"})
+# Whoever closes a door in a hurry is not held up; and what only lets something in destroys nothing.
+UNGUARDED = frozenset(
+    {
+        "tokens.revoke",
+        "sources.legal_hold",
+        "sources.accept_terms",
+        "sources.approve",
+        "sources.activate",
+        "canaries.start",
+        "canaries.stop",
+        "canaries.widen",
+    }
+)
 # Verbs of the command line alone.
 GRAVE = frozenset({"store.restore", "store.rename"})
+STEP = "runbooks.do"
 _typed: ContextVar[str] = ContextVar("typed", default="")
 
 
@@ -48,6 +60,15 @@ def is_guarded(project: Project, verb: str) -> bool:
     return is_grave(verb) and bool(guarded_name(project))
 
 
+def verb_meant(act: str, arguments: Mapping[str, Any]) -> str:
+    """The verb that an act performs: a step of a runbook performs another one."""
+    if act != STEP or not {"runbook", "step"} <= arguments.keys():
+        return act
+    from penstock.app.runbooks import verb_of_step
+
+    return verb_of_step(arguments["runbook"], arguments["step"])
+
+
 def is_grave(verb: str) -> bool:
     """Whether what it does can't be taken back."""
     words = WORDS.get(verb)
@@ -66,6 +87,7 @@ def refuse_other_name(wanted: str, typed: str) -> None:
         said = f", not {typed[:80]!r}" if typed else ""
         raise Refused(
             f"this is {wanted}: what can't be taken back needs its name{said}",
-            f"add --confirm {wanted}; over the API, the header Penstock-Confirm: {wanted}",
+            f"add --confirm {wanted}; over the API, the header Penstock-Confirm: {wanted}; as an MCP client, "
+            "the argument environment, as a person has typed it",
             code="confirmation_needed",
         )

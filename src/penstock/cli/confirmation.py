@@ -27,10 +27,8 @@ def confirm(args: argparse.Namespace, question: str, verb: str = "") -> None:
 
     In production a verb that can't be taken back needs the environment's name instead.
     """
-    if getattr(args, "guarded", "") and is_grave(verb):
-        return _ask_for_name(args, question)
-    if args.yes:
-        return None
+    if ask_for_name(args, question, verb) or args.yes:
+        return
     out: Output = args.out
     if not sys.stdin.isatty():
         raise Refused(f"{question} There is no terminal to answer in", "say --yes if you mean it")
@@ -38,14 +36,23 @@ def confirm(args: argparse.Namespace, question: str, verb: str = "") -> None:
     out.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("nothing was changed")
-    return None
+    return
 
 
-def _ask_for_name(args: argparse.Namespace, question: str) -> None:
+def ask_for_name(args: argparse.Namespace, question: str, verb: str) -> bool:
+    """In production, refuse a verb that can't be taken back unless its name is typed.
+
+    Answers whether that was asked.
+    """
+    if not getattr(args, "guarded", "") or not is_grave(verb):
+        return False
     out: Output = args.out
     typed = args.confirm
     if not typed and not args.yes and sys.stdin.isatty():
-        out.stderr.write(out.tidy(f"{question} This is {args.guarded}: type its name") + ": ")
+        out.stderr.write(
+            out.tidy(f"{question} This is {args.guarded}: type its name".strip()) + ": "
+        )
         out.stderr.flush()
         typed = sys.stdin.readline().strip()
     refuse_other_name(args.guarded, typed)
+    return True

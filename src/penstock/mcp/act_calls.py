@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.app.guard import confirming, is_guarded, refuse_unconfirmed, verb_meant
 from penstock.app.idempotency import Asked, IdempotencyKeys
 from penstock.app.verbs.acts import Act
 from penstock.app.verbs.answers import as_answer
@@ -18,7 +19,12 @@ from penstock.mcp.bounds import Cut, within
 from penstock.mcp.caller import Caller
 from penstock.mcp.confirmations import LIFETIME_S, Confirmations, digest, seen, state_changed
 from penstock.mcp.left_out import PARAMETERS_LEFT_OUT
-from penstock.mcp.tools import LONGEST_KEY, LONGEST_REASON, WITHOUT_REASON
+from penstock.mcp.tools import (
+    LONGEST_KEY,
+    LONGEST_REASON,
+    WITHOUT_REASON,
+    asks_for_environment,
+)
 
 if TYPE_CHECKING:
     from penstock.app import Project
@@ -34,6 +40,8 @@ class ActCall:
     given: dict[str, Any]
     confirm: str | None
     key: str | None
+    # The name of the environment, as the person has typed it.
+    environment: str = ""
 
     @property
     def named(self) -> dict[str, Any]:
@@ -48,6 +56,7 @@ def call_of(act: Act, arguments: Mapping[str, Any]) -> ActCall:
     if key is not None and not act.keeps_answer:
         raise UsageError(f"{act.name} takes no idempotency_key", code="no_key_here")
     reason = _text(left, "reason", 0) or ""
+    environment = (_text(left, "environment", 0) or "") if asks_for_environment(act.name) else ""
     for name in PARAMETERS_LEFT_OUT & left.keys():
         raise UsageError(f"the tool has no argument {name}", code="bad_parameter")
     of_path = {name: left.pop(name) for name in act.path_names if name in left}
@@ -57,7 +66,7 @@ def call_of(act: Act, arguments: Mapping[str, Any]) -> ActCall:
         **converted(of_path, act.path_parameters, strict=False),
         **converted(left, act.parameters, strict=False),
     }
-    return ActCall(act, given, confirm or None, key)
+    return ActCall(act, given, confirm or None, key, environment)
 
 
 def _text(given: dict[str, Any], name: str, shortest: int) -> str | None:
@@ -112,11 +121,20 @@ class ActCalls:
             "expires_in_s": int(LIFETIME_S),
             "next": "nothing was done; to do it, call again with the same arguments and this `confirm`",
         }
+        if is_guarded(project, verb_meant(call.act.name, call.given)):
+            said["asks_for"] = "environment"
+            said["next"] += ", and the environment's name as `environment`, typed by the person"
         return said, *within(self.clean(preview))
 
     def _done(self, project: Project, caller: Caller, call: ActCall) -> Any:
         assert call.confirm is not None  # noqa: S101  by whoever calls
-        state = self.confirmations.take(call.confirm, _what(caller, call))
+        with confirming(call.environment):
+            # Before the code is used up: the person may have to be asked first.
+            refuse_unconfirmed(project, verb_meant(call.act.name, call.given))
+            return self._performed(project, caller, call, call.confirm)
+
+    def _performed(self, project: Project, caller: Caller, call: ActCall, code: str) -> Any:
+        state = self.confirmations.take(code, _what(caller, call))
         if digest(seen(_preview(project, caller, call))) != state:
             raise state_changed()
         return as_answer(call.act.call(project, caller.actor, call.given))

@@ -78,6 +78,7 @@ CONFIRM = (
     "leave it out first: the answer says what would happen and has the code; then repeat the call with it, "
     "with the same arguments"
 )
+ENVIRONMENT = "the environment's name, if the dry run asks for it: as the person has typed it"
 IDEMPOTENCY_KEY = (
     "a key of your own; a repeated call with it gets the first answer, and nothing is done again"
 )

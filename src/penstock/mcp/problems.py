@@ -18,6 +18,8 @@ ADVICE = {
     "no_reason": "every act needs a reason: say why you do it",
     "bad_limit": "ask for fewer, and read on with the cursor `next`",
     "answer_too_large": "ask for less: a smaller limit, or one item at a time",
+    "confirmation_needed": "ask the person to type the environment's name, and repeat the call with it as "
+    "`environment`, and the same `confirm`",
     "role_needed": "a person has to allow more, or do it themselves",
     **dict.fromkeys(
         (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from penstock.app.guard import STEP, is_grave
 from penstock.app.verbs.act_words import WORDS, label_of
 from penstock.app.verbs.acts import ACTS, Act
 from penstock.app.verbs.parameters import verb_of
@@ -15,7 +16,13 @@ from penstock.app.verbs.reads import READS, Read
 from penstock.app.verbs.roles import Role
 from penstock.app.verbs.schemas import properties_of
 from penstock.mcp.left_out import LEFT_OUT, PARAMETERS_LEFT_OUT
-from penstock.mcp.parameter_words import CONFIRM, IDEMPOTENCY_KEY, PARAMETER_WORDS, REASON
+from penstock.mcp.parameter_words import (
+    CONFIRM,
+    ENVIRONMENT,
+    IDEMPOTENCY_KEY,
+    PARAMETER_WORDS,
+    REASON,
+)
 
 # How many items a list has unless asked for otherwise, and at most.
 USUAL_ROWS, MOST_ROWS = 20, 100
@@ -59,6 +66,11 @@ REPEATABLE = frozenset(
         "schedules.set_cadence",
     }
 )
+
+
+def asks_for_environment(act: str) -> bool:
+    """Whether this act, or a step that it performs, needs the environment's name where that is guarded."""
+    return act == STEP or is_grave(act)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,8 @@ class Tool:
         if self.is_act:
             key = {"type": "string", "maxLength": LONGEST_KEY}
             shown["confirm"] = {**key, "description": CONFIRM}
+            if asks_for_environment(self.verb.name):
+                shown["environment"] = {**key, "description": ENVIRONMENT}
             shown["idempotency_key"] = {**key, "minLength": 1, "description": IDEMPOTENCY_KEY}
         return {
             "type": "object",

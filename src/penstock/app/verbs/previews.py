@@ -80,6 +80,8 @@ def _proposed(project: Project, given: Given) -> Facts:
 
 def _onboarded(project: Project, given: Given) -> Facts:
     """Where it stands, what it lacks, and what its last trial came to."""
+    if "source" not in given:
+        raise UsageError("it is about one source: name it", code="bad_parameter")
     seen = project.sources.onboarding(given["source"])
     report: Facts = {"source": seen.source, "state now": seen.state, "owner": seen.owner or "none"}
     if seen.keys:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from penstock.cli.confirmation import add_confirm, confirm
+from penstock.cli.confirmation import add_confirm, ask_for_name, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_reason
 from penstock.cli.render.runbook import commands_of, tell_result, tell_state, tell_step
 from penstock.cli.render.tables import column, key_column
@@ -131,6 +131,8 @@ def _again(args: argparse.Namespace) -> str:
 
 def _follow(project: Project, args: argparse.Namespace, state: RunbookState) -> None:
     """Offer the step that applies, again and again, until there is none or the operator leaves."""
+    from penstock.app.runbooks import verb_of_step
+
     out: Output = args.out
     while state.next is not None:
         step = state.step(state.next)
@@ -141,6 +143,7 @@ def _follow(project: Project, args: argparse.Namespace, state: RunbookState) -> 
             out.line(f"   dry run: {seen.text}")
         said = _ask(out, "[d]o it, [s]kip it, [r]ead the signals again, [q]uit? ")
         if said == "d":
+            ask_for_name(args, "", verb_of_step(args.name, step.name))
             reason = args.reason or _ask(out, "reason: ", is_free=True)
             done = project.runbooks.do(args.name, step.name, args.target, reason=reason)
             tell_result(out, done)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli import exits
-from penstock.cli.confirmation import add_yes, confirm
+from penstock.cli.confirmation import add_confirm, add_yes, confirm
 from penstock.cli.parser import add_json, add_reason, add_verb, whole_number
 from penstock.cli.render.service_log import add_log_format
 from penstock.cli.render.tables import whole
@@ -77,12 +77,12 @@ def add_lifecycle(verbs: Any) -> None:
     trying.add_argument("--detach", action="store_true", help="only queue, do not wait")
     add_log_format(trying)
     add_yes(_verb(verbs, "activate", "ingest it from now on", ACTIVATE, activate, "acme.com"))
-    add_yes(_verb(verbs, "retire", "reject or end it", RETIRE, retire, "acme.com"))
+    add_confirm(_verb(verbs, "retire", "reject or end it", RETIRE, retire, "acme.com"))
     add_yes(_verb(verbs, "legal-hold", "stop everything of it", HOLD, legal_hold, "acme.com"))
     releasing = _verb(
         verbs, "legal-release", "end a legal hold", RELEASE, legal_release, "acme.com"
     )
-    add_yes(releasing)
+    add_confirm(releasing)
     example = "  penstock sources report acme.com --markdown"
     reporting = add_verb(verbs, "report", "the evidence", REPORT, example)
     reporting.add_argument("source", metavar="SOURCE", help="the source")
@@ -196,9 +196,8 @@ def retire(args: argparse.Namespace) -> int:
     with opened(args) as project:
         before = project.sources.onboarding(args.source)
         if before.state != "retired":
-            confirm(
-                args, f"Retire {before.source} ({before.state}) and cancel its unfinished runs?"
-            )
+            question = f"Retire {before.source} ({before.state}) and cancel its unfinished runs?"
+            confirm(args, question, "sources.retire")
         found = project.sources.retire(args.source, reason=args.reason)
         return _told(project, args, found)
 
@@ -216,7 +215,7 @@ def legal_release(args: argparse.Namespace) -> int:
     from penstock.cli.lookup import opened
 
     with opened(args) as project:
-        confirm(args, f"End the legal hold of {args.source}?")
+        confirm(args, f"End the legal hold of {args.source}?", "sources.legal_release")
         is_new = project.sources.legal_release(args.source, reason=args.reason)
         return _told_hold(project, args, is_new, "not on legal hold")
 

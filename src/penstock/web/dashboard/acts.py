@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
-from penstock.app.guard import confirming, guarded_name, is_guarded
+from penstock.app.guard import confirming, guarded_name, is_guarded, verb_meant
 from penstock.app.moments import length
 from penstock.app.verbs.act_words import WORDS, command_of, label_of
 from penstock.app.verbs.acts import ACTS, Act
@@ -17,6 +17,7 @@ from penstock.app.verbs.answers import as_answer
 from penstock.app.verbs.parameters import converted
 from penstock.app.verbs.previews import looked_up
 from penstock.app.verbs.problems import problem_of
+from penstock.app.views.runs import RunView
 from penstock.app.views.view import View
 from penstock.errors import PenstockError, StoreError, UsageError
 from penstock.web.api import require
@@ -122,7 +123,7 @@ def _form(
         asks=[_field(each, named.get(each)) for each in asks],
         reason=given.get("reason", ""),
         takes_reason=takes_reason(act),
-        confirm=guarded_name(visit.project) if is_guarded(visit.project, act.name) else "",
+        confirm=_name_to_type(visit.project, act, given),
         back=_local(given.get("back", "/")),
         preview=preview,
         error=error,
@@ -130,6 +131,11 @@ def _form(
         command=command_of(act.name, {**_usual(asks), **named}, given.get("reason", "") or "TEXT"),
         undo=None if act.undo is None else label_of(act.undo),
     )
+
+
+def _name_to_type(project: Project, act: Act, given: Mapping[str, str]) -> str:
+    """The environment's name, if this act asks for it here."""
+    return guarded_name(project) if is_guarded(project, verb_meant(act.name, given)) else ""
 
 
 def _usual(asks: Sequence[str]) -> dict[str, str]:
@@ -202,8 +208,7 @@ def _run_in(found: Any) -> int | None:
     run = getattr(found, "run", None)
     if isinstance(run, View):
         return getattr(run, "id", None)
-    made = getattr(found, "id", None)
-    return made if isinstance(made, int) else None
+    return found.id if isinstance(found, RunView) else None
 
 
 def _undo_address(act: Act, given: Mapping[str, str], found: Any) -> str | None:
