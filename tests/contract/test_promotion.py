@@ -12,6 +12,7 @@ import pytest
 
 from penstock import Project
 from penstock.app.guard import confirming, refuse_unconfirmed
+from penstock.cli import exits, main
 from penstock.errors import PenstockError, Refused
 from penstock.gates.loaded import Loaded
 from penstock.project.release_folder import release_folder, release_settings
@@ -45,17 +46,21 @@ Project.open(sys.argv[1], "production").releases.promote("staging", reason="dies
 """
 
 
-@pytest.fixture(params=[SQLITE, POSTGRES], ids=["sqlite", "postgres"])
+@pytest.fixture(
+    params=[(SQLITE, SQLITE), (SQLITE, POSTGRES), (POSTGRES, POSTGRES)],
+    ids=["sqlite", "sqlite to postgres", "postgres"],
+)
 def folder(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
     """A project with staging and production; on a server, each in a schema of its own."""
-    kind: StoreKind = request.param
-    stores = {name: f"sqlite:{name}.db" for name in ("staging", "production")}
-    if kind is POSTGRES:
-        url = request.getfixturevalue("schema_database")
-        mark = "&" if "?" in url else "?"
-        stores = {name: f"{url}{mark}schema=the_{name}" for name in stores}
+    kinds: tuple[StoreKind, StoreKind] = request.param
+    stores = {}
+    for name, kind in zip(("staging", "production"), kinds, strict=True):
+        stores[name] = f"sqlite:{name}.db"
+        if kind is POSTGRES:
+            url = request.getfixturevalue("schema_database")
+            stores[name] = f"{url}{'&' if '?' in url else '?'}schema=the_{name}"
     (tmp_path / "promoted_steps.py").write_text(CODE)
     (tmp_path / "promoted_words.py").write_text("WORD = 'a'\n")
     (tmp_path / "penstock.yaml").write_text(BASE)
@@ -202,3 +207,39 @@ def test_production_asks_for_its_name(folder: Path) -> None:
                 refuse_unconfirmed(production, "runs.undo")
         with confirming("production"):
             refuse_unconfirmed(production, "runs.undo")
+
+
+def test_a_release_is_fetched_to_be_tried_and_nothing_runs_it_by_that(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "penstock.yaml").write_text(
+        BASE + "promotion: {production: {approvals: 1, after: staging}}\n"
+    )
+    older, release = created(folder), created(folder, "b")
+    canary = ("canary", "acme.com", "--from", "staging", "--sources", "100%", "--yes", "--json")
+    production_ = ("--project", str(folder), "--env", "production")
+    assert main([*production_, *canary, "--dry-run"]) == exits.REFUSED
+    assert "a dry run copies nothing" in capsys.readouterr().err
+    assert main([*production_, *canary]) == exits.REFUSED
+    assert "has 0 of the 1 approvals" in capsys.readouterr().err
+    with opened(folder, "production") as production:
+        releases = production.releases
+        assert (releases.running().release, list(releases.each())) == (None, [])
+        assert releases.get(release[:12]).id == release
+        [event] = production.connection.journal.events(kind="release")
+        assert (event.kind, event.detail) == ("release.fetched", f"{release[:12]} from staging")
+        with pytest.raises(Refused, match="from staging only"):
+            releases.fetch("local", actor="ann")
+        with pytest.raises(PenstockError, match="no release aaaaaaaa"):
+            releases.fetch("staging", "aaaaaaaa", actor="ann")
+        assert not releases.fetch("staging", release, actor="ann").is_new
+        assert releases.fetch("staging", older[:12], actor="ann", dry_run=True).is_new
+        releases.approve(release, actor="bob", reason="to be tried")
+    assert main([*production_, *canary]) == exits.DONE, capsys.readouterr().err
+    with opened(folder, "production") as production:
+        [tried] = production.canaries.each()
+        assert (tried.release, tried.state) == (release, "active")
+        # What it was approved for is the promotion.
+        assert [each.actor for each in production.releases.policy().approvals] == ["bob"]
+        assert production.releases.promote("staging", actor="ann", reason="passed").is_new
+        assert production.releases.policy().approvals == []

@@ -290,9 +290,20 @@ def _tested(stage: Stage) -> dict[str, Any]:
     """A release that another environment runs."""
     root = stage.project.settings.root
     (root / "penstock.tested.yaml").write_text("store: sqlite:tested.db\n")
+    return _tested_by(root)
+
+
+def _tested_by(root: Path) -> dict[str, Any]:
     with Project.open(root, "tested") as other:
         other.releases.create(actor="stage", reason="stage")
     return {"source": "tested"}
+
+
+def _fetchable(stage: Stage) -> dict[str, Any]:
+    """A release that only another environment has."""
+    root = stage.project.settings.root
+    (root / "penstock.tested.yaml").write_text(f"store: sqlite:{next(stage.seeds)}.db\n")
+    return _tested_by(root)
 
 
 def _canary_to_be(stage: Stage) -> dict[str, Any]:
@@ -355,6 +366,7 @@ SCENES: dict[str, Scene] = {
     },
     "releases.create": lambda stage: {},
     "releases.promote": _tested,
+    "releases.fetch": _fetchable,
     "releases.rollback": _released,
     "releases.approve": lambda stage: {"release": "ab" * 32},
     "replays.start": lambda stage: {"run": stage.worked()},

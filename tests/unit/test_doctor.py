@@ -16,6 +16,7 @@ import pytest
 from penstock import Project
 from penstock.app.doctor import AREAS
 from penstock.cli import exits, main
+from penstock.gates.loaded import Loaded
 from penstock.testing import VirtualClock
 
 MODULE = "doctor_steps"
@@ -291,3 +292,45 @@ def test_people_see_the_remedy_below_the_finding(
     assert lines[at].split()[1] == "config"
     assert lines[at + 1].strip()
     assert lines[-1].startswith("1 problem, ")
+
+
+def test_what_is_not_the_release_of_the_environment_is_a_finding(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def findings(environment: str) -> list[tuple[str, str, str]]:
+        _, found = examined(capsys, "--offline", "--quick", "--env", environment)
+        return [
+            (each["state"], each["message"], each["remedy"])
+            for each in found
+            if each["area"] == "release"
+        ]
+
+    (folder / "penstock.staging.yaml").write_text("store: sqlite:staging.db\n")
+    (folder / "penstock.production.yaml").write_text("store: sqlite:production.db\n")
+    releases = {}
+    for name in ("staging", "production"):
+        assert "no release" in findings(name)[0][1]
+        with Project.open(folder, name) as project:
+            releases[name] = project.releases.create(reason="new").release[:12]
+        assert findings(name) == [
+            ("ok", f"{name} runs {releases[name]}, and this folder is that", "")
+        ]
+
+    with Project.open(folder, "staging") as staging:
+        staging.connection.workers.register("w7", "far", 7, "1")
+        staging.connection.workers.announce("w7", Loaded(runs="another"), 7)
+        # One that tries a release runs nothing else of the environment.
+        staging.connection.workers.register("w8", "far", 8, "1")
+        staging.connection.workers.announce("w8", Loaded(runs="tried", on_trial=True), 8)
+        assert [each.worker for each in staging.status().release.others] == ["w7"]
+    (folder / "penstock.yaml").write_text(CONFIG + "worker: {slots: 3}\n")
+    other, worker = findings("staging")
+    assert (other[0], worker[0]) == ("warning", "warning")
+    assert "file penstock.yaml" in other[1] or "configuration" in other[1]
+    assert "release checkout --yes" in other[2]
+    assert worker[1] == (
+        f"worker w7 on far (pid 7) runs something else than {releases['staging']}, the release of staging"
+    )
+    [refused] = findings("production")
+    assert refused[0] == "problem"
+    assert "penstock --env production release diff" in refused[2]

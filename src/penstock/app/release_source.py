@@ -33,6 +33,19 @@ def release_run_by(
         return row, store.releases.contents(row)
 
 
+def release_known_to(
+    project: Nouns, source: str, wanted: str | None
+) -> tuple[ReleaseRow, dict[str, bytes]]:
+    """A release that this environment has, by its id or the beginning of it: by default what it runs."""
+    if source == project.settings.environment_name:
+        raise UsageError(f"{source} is this environment itself", code="same_environment")
+    with type(project).open(project.settings.root, source) as other:
+        row = other.connection.releases.get(other.releases.get(wanted).id)
+        if row is None:
+            raise no_release(source)
+        return row, other.connection.releases.contents(row)
+
+
 def refuse_without_configuration(row: ReleaseRow, environment: str) -> None:
     """A release comes into no environment that it has no configuration of."""
     if environment not in row.manifest.configuration:

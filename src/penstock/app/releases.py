@@ -16,6 +16,7 @@ from penstock.app.release_policy import policy_of, refuse_way
 from penstock.app.release_source import (
     no_release,
     refuse_without_configuration,
+    release_known_to,
     release_run_by,
 )
 from penstock.app.views.releases import (
@@ -24,7 +25,9 @@ from penstock.app.views.releases import (
     ReleaseActView,
     ReleaseApprovalView,
     ReleaseDiffView,
+    ReleaseFetchView,
     ReleaseMoveView,
+    ReleasePolicyView,
     ReleaseView,
     RunningReleaseView,
     act_view,
@@ -45,6 +48,8 @@ ID = re.compile(rf"[0-9a-f]{{{SHORTEST},64}}")
 WHOLE_ID = 64
 # So many acts are gone through for the release before.
 MOST_ACTS = 10_000
+# So many approvals that wait are shown.
+MOST_APPROVALS = 100
 
 
 class Releases(Noun):
@@ -109,6 +114,32 @@ class Releases(Noun):
             approvals_needed=policy.approvals,
         )
         return self._moved(move, dry_run)
+
+    def fetch(
+        self,
+        source: str,
+        release: str | None = None,
+        *,
+        dry_run: bool = False,
+        actor: str | None = None,
+        reason: str = "",
+    ) -> ReleaseFetchView:
+        """Copy a release of another environment here, to try it as a shadow or a canary.
+
+        Nothing runs it by that. `source` is that environment; without `release`, what it runs.
+        """
+        refuse_way(policy_of(self._project), source, self._name)
+        wanted = release and _checked(release)
+        row, contents = release_known_to(self._project, source, wanted)
+        refuse_without_configuration(row, self._name)
+        releases = self._store.releases
+        if dry_run:
+            is_new = releases.get(row.id) is None
+        else:
+            is_new = releases.keep(row, contents, source, who(actor), reason)
+        return ReleaseFetchView(
+            release=row.id, environment=self._name, from_environment=source, is_new=is_new
+        )
 
     def rollback(
         self,
@@ -210,16 +241,32 @@ class Releases(Noun):
     def running(self) -> RunningReleaseView:
         """What this environment runs, and the live workers that run something else."""
         running = self._store.releases.running()
-        since = self._store.releases.acts(1)
+        newest = self._store.releases.acts(1) if running else []
         return RunningReleaseView(
             environment=self._name,
             release=running,
-            since=since[0].at if since else None,
-            is_required=self._project.settings.is_guarded,
+            since=newest[0].at if newest else None,
+            by=newest[0].actor if newest else None,
+            is_required=self._is_required(running),
             others=[
                 OtherWorkerView(worker=each.worker, host=each.host, pid=each.pid)
                 for each in other_workers(self._store, self._name)
             ],
+        )
+
+    def _is_required(self, running: str | None) -> bool:
+        """Whether workers refuse to work with anything else: in production, once it has a release."""
+        settings = self._project.settings
+        return settings.is_guarded and (running is not None or bool(settings.release.is_required))
+
+    def policy(self) -> ReleasePolicyView:
+        """What a release needs before it comes into this environment, and the approvals that wait."""
+        policy, waiting = policy_of(self._project), self._store.releases.waiting(MOST_APPROVALS)
+        return ReleasePolicyView(
+            environment=self._name,
+            approvals_needed=policy.approvals,
+            after=policy.after,
+            approvals=[approval_view(each, release, self._name) for release, each in waiting],
         )
 
     def history(self, *, cursor: str | None = None, limit: int = USUAL) -> Page[ReleaseActView]:

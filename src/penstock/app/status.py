@@ -33,6 +33,7 @@ def status(project: Nouns, with_outlook: bool) -> StatusView:
         environment=settings.environment,
         now=now,
         overview=overview_view(store.overview()),
+        release=project.releases.running(),
         workers=list(project.workers.each()),
         scheduler=project.workers.scheduler(),
         runs=[run_view(row, now) for row in store.runs.newest(active_only=True, limit=SHOWN)],

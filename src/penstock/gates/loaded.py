@@ -17,13 +17,15 @@ class LoadedSource(msgspec.Struct, frozen=True):
 class Loaded(msgspec.Struct, frozen=True):
     """`files` are hashes of what was read, by the path below `root`; `sources` are by their id.
 
-    `runs` is what of a release the worker runs; empty where there are no releases.
+    `runs` is what of a release the worker runs; empty where there are no releases. One `on_trial` performs
+    runs of another release, as shadows and canaries have it.
     """
 
     root: str = ""
     files: dict[str, str] = {}
     sources: dict[int, LoadedSource] = {}
     runs: str = ""
+    on_trial: bool = False
 
     @property
     def text(self) -> str:

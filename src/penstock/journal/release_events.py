@@ -45,6 +45,17 @@ class ReleasePromoted(ReleaseEvent, frozen=True, omit_defaults=True, kw_only=Tru
         return with_reason(text, self.reason)
 
 
+class ReleaseFetched(ReleaseEvent, frozen=True, omit_defaults=True, kw_only=True):
+    """A release was copied here from another environment, to be tried; nothing runs it by that."""
+
+    kind: ClassVar[str] = "release.fetched"
+
+    from_environment: str = ""
+
+    def sentence(self) -> str:
+        return with_reason(f"{self.release[:SHOWN]} from {self.from_environment}", self.reason)
+
+
 class ReleaseRolledBack(ReleaseEvent, frozen=True, omit_defaults=True, kw_only=True):
     """The environment runs `release` again, which it had run before `before`."""
 
@@ -84,6 +95,7 @@ class WorkersDiffer(Event, frozen=True, omit_defaults=True, kw_only=True):
 EVENTS: tuple[type[Event], ...] = (
     ReleaseCreated,
     ReleasePromoted,
+    ReleaseFetched,
     ReleaseRolledBack,
     ReleaseApproved,
     WorkersDiffer,

@@ -27,6 +27,8 @@ LEFT_OUT: dict[str, str] = {
     "sql.remove": _DATABASE,
     "sql.check": _DATABASE,
     "releases.create": _PERSON,
+    "releases.fetch": _PERSON,
+    "releases.policy": _PERSON,
     "canaries.start": _PERSON,
     "canaries.widen": _PERSON,
     "canaries.end": _PERSON,

@@ -271,7 +271,8 @@ class Opened:
             sources[self.source_ids[key]] = LoadedSource(self._version(source), stages)
         from penstock.project.running_release import runs_of
 
-        return Loaded(str(self.settings.root), self.files(), sources, runs_of(self))
+        root, on_trial = self.settings.root, self.data_root != self.settings.root
+        return Loaded(str(root), self.files(), sources, runs_of(self), on_trial)
 
     def files(self) -> dict[str, str]:
         """Hashes of the files in the project's folder that it was loaded from, by their paths there."""

@@ -52,7 +52,9 @@ class OtherWorker:
 
 def runs_of(project: Opened) -> str:
     """What a worker of this folder runs, for its announcement; nothing where there are no releases."""
-    if project.settings.environment is None and project.connection.releases.running() is None:
+    settings = project.settings
+    has_releases = settings.environment is not None or settings.is_guarded
+    if not has_releases and project.connection.releases.running() is None:
         return ""
     manifest = _of_folder(project)
     return NO_RELEASE if manifest is None else manifest.runs(project.settings.environment_name)
@@ -103,7 +105,11 @@ def refusal(other: OtherRelease) -> Refused:
 
 
 def other_workers(store: Store, environment: str) -> list[OtherWorker]:
-    """The live workers that have announced something else than the environment's release."""
+    """The live workers that have announced something else than the environment's release.
+
+    Not those that try another release, in a shadow or a canary: they perform nothing else. Nor those that
+    began before there was any release, and have not said what they run.
+    """
     running = store.releases.running()
     row = store.releases.get(running) if running else None
     if row is None:
@@ -112,7 +118,9 @@ def other_workers(store: Store, environment: str) -> list[OtherWorker]:
     return [
         OtherWorker(code.worker, code.host, code.parent_pid)
         for code in store.workers.codes()
-        if code.loaded is not None and code.loaded.runs != wanted
+        if code.loaded is not None
+        and not code.loaded.on_trial
+        and code.loaded.runs not in ("", wanted)
     ]
 
 

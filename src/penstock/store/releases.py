@@ -20,6 +20,7 @@ from penstock.journal.release_events import (
     ReleaseApproved,
     ReleaseCreated,
     ReleaseEvent,
+    ReleaseFetched,
     ReleasePromoted,
     ReleaseRolledBack,
     WorkersDiffer,
@@ -147,6 +148,11 @@ class Releases(Noun):
         """Who approves this release for this environment, and was not needed for a promotion yet."""
         return [ApprovalRow(*row) for row in self._db.rows("release_approvals", release=release)]
 
+    def waiting(self, limit: int) -> list[tuple[str, ApprovalRow]]:
+        """The approvals that no promotion has used yet, each with its release, the newest first."""
+        rows = self._db.rows("waiting_release_approvals", limit=limit)
+        return [(row[0], ApprovalRow(*row[1:])) for row in rows]
+
     def approve(self, release: str, actor: str, reason: str) -> bool:
         """Approve a release, which need not be here yet; False for who has approved it already."""
         with self._db.writing() as now:
@@ -154,6 +160,18 @@ class Releases(Noun):
             if not self._db.do("add_release_approval", **about):
                 return False
             self._tell(ReleaseApproved(release=release, reason=reason), now, actor)
+            return True
+
+    def keep(
+        self, row: ReleaseRow, contents: Mapping[str, bytes], source: str, actor: str, reason: str
+    ) -> bool:
+        """Keep a release of another environment, which runs nothing here by that; False if it is here."""
+        with self._db.writing() as now:
+            if self._db.rows("release", id=row.id):
+                return False
+            self._add(row, contents)
+            event = ReleaseFetched(release=row.id, from_environment=source, reason=reason)
+            self._tell(event, now, actor)
             return True
 
     def note_other(self, event: WorkersDiffer, actor: str) -> None:

@@ -7,14 +7,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from penstock.app import config
-from penstock.app.doctor import clocks, configuration, disk, network, permissions, store, versions
+from penstock.app.doctor import (
+    clocks,
+    configuration,
+    disk,
+    network,
+    permissions,
+    release,
+    store,
+    versions,
+)
 from penstock.app.doctor.findings import Area
 from penstock.app.project import Project
 from penstock.app.views.doctor import CheckupFindingView, CheckupView, checkup_view
 from penstock.errors import PenstockError
 
 AREAS = (
-    "config", "secrets", "permissions", "disk", "store", "clock", "time zones", "network", "versions",
+    "config", "secrets", "permissions", "disk", "store", "release", "clock", "time zones", "network",
+    "versions",
 )  # fmt: skip
 Findings = Iterator[CheckupFindingView]
 
@@ -44,7 +54,7 @@ def check_up(
         project = Project.open(folder, environment)
     except PenstockError:
         look("config", configuration.broken(place, environment))
-        unread = ("secrets", "permissions", "store", "time zones")
+        unread = ("secrets", "permissions", "store", "release", "time zones")
         findings += [Area(area).skipped("penstock.yaml can't be read") for area in unread]
         look("disk", disk.look([Path.cwd()]))
         look("clock", clocks.look(None, began))
@@ -60,6 +70,7 @@ def check_up(
         look("permissions", permissions.look(settings))
         look("disk", disk.look(disk.folders_of(settings)))
         look("store", store.look(project, is_quick))
+        look("release", release.look(project))
         look("clock", clocks.look(project, began))
         look("time zones", clocks.zones(settings))
         look("network", network.look(settings, is_offline))

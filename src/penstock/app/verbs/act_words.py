@@ -227,10 +227,19 @@ WORDS: dict[str, ActWords] = {
         "penstock release promote --from {source} --yes",
         asks=("source",),
     ),
+    "releases.fetch": ActWords(
+        "Fetch a release",
+        "A release of another environment is copied here, to be tried as a shadow or a canary. Nothing runs "
+        "it by that.",
+        "penstock release fetch --from {source}",
+        asks=("source",),
+        flags=("release",),
+    ),
     "releases.rollback": ActWords(
         "Roll back",
         "The environment runs the release before again, once its workers have the files.",
         "penstock release rollback --yes",
+        flags=("release",),
     ),
     "releases.approve": ActWords(
         "Approve",
@@ -408,7 +417,10 @@ def command_of(name: str, given: Mapping[str, Any], reason: str) -> str:
         return ""
     shown = {key: shlex.quote(str(value)) for key, value in given.items()}
     parts = [words.command.format_map(_Known(shown)).replace(" {}", "")]
-    parts += [f"{FLAGS[each]} {shown[each]}" for each in words.flags if each in shown]
+    # What is no flag of the command stands by its place.
+    parts += [
+        f"{FLAGS.get(each, '')} {shown[each]}".strip() for each in words.flags if each in shown
+    ]
     if given.get("everything"):
         parts.append("--all")
     if given.get("kind") and "kind" in words.asks:

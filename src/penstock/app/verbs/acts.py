@@ -217,6 +217,7 @@ ACTS: dict[str, Act] = {
         ),
         _act("releases.create", ADMIN, "/releases", undo="releases.rollback"),
         _act("releases.promote", ADMIN, "/releases/promote", "source release", "releases.rollback"),
+        _act("releases.fetch", ADMIN, "/releases/fetch", "source release"),
         _act("releases.rollback", ADMIN, "/releases/rollback", "release"),
         _act("releases.approve", OPERATOR, "/releases/{release}/approve"),
         _act("replays.start", OPERATOR, "/replays", "run source since quarantined new"),

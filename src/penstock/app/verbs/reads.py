@@ -134,6 +134,7 @@ READS: dict[str, Read] = {
         _read("releases.history", "/releases", PAGED),
         _read("releases.get", "/releases/{release}"),
         _read("releases.running", "/release"),
+        _read("releases.policy", "/release/policy"),
         _read("releases.diff", "/release/diff", "before after source", role=OPERATOR, is_long=True),
         _read("replays.diff", "/replays/{run}/diff", "limit", writes=True),
         _read("replays.pages", "/replays/pages", "run source since quarantined"),

@@ -44,6 +44,15 @@ class ReleaseMoveView(ReleaseActView, frozen=True, kw_only=True):
     notes: list[str]
 
 
+class ReleaseFetchView(View, frozen=True, kw_only=True):
+    """A release that was copied from another environment to be tried; `is_new` is false if it was here."""
+
+    release: str
+    environment: str
+    from_environment: str
+    is_new: bool
+
+
 class ApprovalView(View, frozen=True, kw_only=True):
     """Somebody approves a release for this environment."""
 
@@ -120,7 +129,7 @@ class ReleaseDiffView(View, frozen=True, kw_only=True):
 
 
 class RunningReleaseView(View, frozen=True, kw_only=True):
-    """What this environment runs, and the live workers that run something else.
+    """What this environment runs, since when and by whom, and the live workers that run something else.
 
     `is_required` says that workers refuse to work then.
     """
@@ -128,8 +137,21 @@ class RunningReleaseView(View, frozen=True, kw_only=True):
     environment: str
     release: str | None
     since: Time | None
+    by: str | None
     is_required: bool
     others: list[OtherWorkerView]
+
+
+class ReleasePolicyView(View, frozen=True, kw_only=True):
+    """What a release needs before it comes into this environment, and the approvals that wait for it.
+
+    `after` is the only environment that releases may come from; null is any.
+    """
+
+    environment: str
+    approvals_needed: int
+    after: str | None
+    approvals: list[ApprovalView]
 
 
 class OtherWorkerView(View, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from penstock.app.views.breakers import BreakerView
 from penstock.app.views.budgets import ExhaustedBudgetView
 from penstock.app.views.outlook import SourceOutlook
 from penstock.app.views.overview import OverviewView
+from penstock.app.views.releases import RunningReleaseView
 from penstock.app.views.runs import RunView
 from penstock.app.views.schedules import CadenceView
 from penstock.app.views.sources import BreachView, HoldView, NextRunView, SourceView
@@ -46,14 +47,15 @@ class StatusView(View, frozen=True, kw_only=True):
     """What is going on in a project.
 
     `runs` are the newest active ones, `next_runs` the first that are due; `overview` has all of them in
-    numbers. Not in the JSON: the outlook of each source, the sources that `cadence: auto` has given up,
-    and the next runs.
+    numbers. `release` is what this environment runs, and who runs something else. Not in the JSON: the
+    outlook of each source, the sources that `cadence: auto` has given up, and the next runs.
     """
 
     project: str
     environment: str | None
     now: Time = msgspec.field(name="at")
     overview: OverviewView
+    release: RunningReleaseView
     workers: list[WorkerView]
     scheduler: LeaderView | None
     runs: list[RunView]

@@ -10,8 +10,10 @@ from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_json, add_limit, add_reason, add_verb
 from penstock.cli.render.tables import column, key_column, whole
 from penstock.cli.render.wording import count, local_time
+from penstock.errors import Refused, UsageError
 
 if TYPE_CHECKING:
+    from penstock.app import Project
     from penstock.app.views.releases import (
         DifferenceView,
         ReleaseActView,
@@ -30,6 +32,9 @@ Let an environment run the release that another one runs: exactly what was teste
 there run something else, or if `promotion:` asks for more. Done twice, it changes nothing."""
 ROLLBACK = """\
 Let the environment run the release before again, or RELEASE, which it has run before."""
+FETCH = """\
+Copy a release of another environment here, to try it. `penstock shadow` and `penstock canary` do that with
+--from. Nothing runs it by that. Without RELEASE, the one that the other environment runs."""
 APPROVE = """\
 Approve a release for an environment whose `promotion:` asks for approvals. Each person counts once; the
 promotion uses the approvals up."""
@@ -89,6 +94,12 @@ def _moving(verbs: Commands) -> list[argparse.ArgumentParser]:
     _add_release(promoting)
     _add_way(promoting, is_required=True)
     promoting.set_defaults(run=promote)
+    fetching = add_verb(
+        verbs, "fetch", "copy one here, to try it", FETCH, "  penstock release fetch --from staging"
+    )
+    _add_release(fetching)
+    _add_way(fetching, is_required=True)
+    fetching.set_defaults(run=fetch)
     rolling = add_verb(verbs, "rollback", "run the one before again", ROLLBACK, lines[2])
     _add_release(rolling)
     rolling.set_defaults(run=rollback)
@@ -98,11 +109,11 @@ def _moving(verbs: Commands) -> list[argparse.ArgumentParser]:
     approving.add_argument("release", metavar="RELEASE", help="id, or its beginning")
     approving.add_argument("--to", metavar="ENV", help="environment that it is for (--env)")
     approving.set_defaults(run=approve)
-    for each in (promoting, rolling, approving):
+    for each in (promoting, fetching, rolling, approving):
         add_reason(each)
     for each in (promoting, rolling):
         add_yes(each)
-    return [promoting, rolling, approving]
+    return [promoting, fetching, rolling, approving]
 
 
 def _comparing(verbs: Commands) -> list[argparse.ArgumentParser]:
@@ -164,6 +175,44 @@ def promote(args: argparse.Namespace) -> int:
             found = project.releases.promote(args.source, **given)
     _tell_move(found, args)
     return exits.DONE
+
+
+def fetch(args: argparse.Namespace) -> int:
+    from penstock.cli.lookup import opened
+
+    args.env = args.to or args.env
+    with opened(args) as project:
+        found = project.releases.fetch(args.source, args.release, reason=args.reason)
+    if args.json:
+        args.out.json(found.as_json())
+        return exits.DONE
+    state = "is here now" if found.is_new else "was here already"
+    args.out.line(f"release {found.release[:ID_SHOWN]} {state}, from {found.from_environment}")
+    return exits.DONE
+
+
+def release_of(project: Project, args: argparse.Namespace, *, copies: bool = True) -> str:
+    """The release that is to be tried here: with --from ENV, copied from there if it is not here yet."""
+    if args.source_env is None:
+        if args.release is None:
+            raise UsageError("which release? --release R, or --from ENV for what that one runs")
+        return str(args.release)
+    asked = {"release": args.release, "reason": args.reason}
+    found = project.releases.fetch(args.source_env, **asked, dry_run=not copies)
+    if found.is_new and not copies:
+        raise Refused(
+            f"release {found.release[:ID_SHOWN]} is not here yet, and a dry run copies nothing",
+            f"penstock release fetch --from {args.source_env}",
+        )
+    return found.release
+
+
+def add_from(parser: argparse.ArgumentParser) -> None:
+    """For what tries a release: where to take it from."""
+    parser.add_argument(
+        "--from", dest="source_env", metavar="ENV",
+        help="copy the release from this environment; without --release, what that one runs",
+    )  # fmt: skip
 
 
 def rollback(args: argparse.Namespace) -> int:

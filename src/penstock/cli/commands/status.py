@@ -20,14 +20,17 @@ from penstock.errors import Remedy
 
 if TYPE_CHECKING:
     from penstock.app.views.budgets import ExhaustedBudgetView
+    from penstock.app.views.releases import OtherWorkerView
     from penstock.app.views.sources import HoldView, NextRunView, SourceView
     from penstock.app.views.status import StatusView, UndecidedView
     from penstock.app.views.workers import WorkerView
 
 SHOWN = 20
+SHORT_ID = 12
 DESCRIPTION = """\
-What is going on: workers, the scheduler, active runs and their progress, open alerts, what waits and until
-when, replays that wait for a commit or drop, quarantine, breached service levels, and the next runs."""
+What is going on: the release, workers, the scheduler, active runs and their progress, open alerts, what waits
+and until when, replays that wait for a commit or drop, quarantine, breached service levels, and the next
+runs."""
 EXAMPLES = """\
   penstock status
   penstock status --json
@@ -91,11 +94,24 @@ class _Status:
         workers = [("worker", _worker(each, seen.now)) for each in seen.workers]
         return [
             ("project", seen.project + environment),
+            *self._release(),
             *(workers or [("workers", "none; `penstock up` starts one")]),
             *([("scheduler", self._scheduler())] if self._is_scheduling else []),
             ("jobs", ", ".join(jobs) or "none open"),
             ("records", f"{sums.records:,}"),
             *(("older code", stale_words(each)) for each in seen.stale_workers),
+        ]
+
+    def _release(self) -> list[tuple[str, str]]:
+        """What the environment runs, if it has releases, and the workers that run something else."""
+        release = self.seen.release
+        if release.release is None:
+            lacks = "none, and workers need one; penstock release promote brings one"
+            return [("release", lacks)] if release.is_required else []
+        since = f"since {local_time(release.since)} by {release.by}"
+        return [
+            ("release", f"{release.release[:SHORT_ID]} {since}"),
+            *(("other release", other_worker_words(each)) for each in release.others),
         ]
 
     def _scheduler(self) -> str:
@@ -183,6 +199,14 @@ class _Status:
         told = [(each.source, _due(each, self.seen.now)) for each in self.seen.next_runs]
         scheduled = sum(1 for each in self.seen.sources if each.next_run_at)
         return told + [("", "")] * (scheduled - len(told))
+
+
+def other_worker_words(worker: OtherWorkerView) -> str:
+    """A worker that does not run the release, and what to do."""
+    return (
+        f"{worker.worker} on {worker.host} runs something else; restart it with the files of the release: "
+        "penstock release checkout"
+    )
 
 
 def _whose(budget: ExhaustedBudgetView) -> str:

@@ -56,6 +56,9 @@ ON CONFLICT (release_id, actor) DO NOTHING;
 -- name: release_approvals
 SELECT actor, at, reason FROM penstock.release_approval WHERE release_id = :release ORDER BY at, actor;
 
+-- name: waiting_release_approvals
+SELECT release_id, actor, at, reason FROM penstock.release_approval ORDER BY at DESC, actor LIMIT :limit;
+
 -- name: spend_release_approvals
 DELETE FROM penstock.release_approval WHERE release_id = :release;
 

@@ -22,6 +22,7 @@ NAVIGATION = (
     Item("Records", "/records", "d"),
     Item("Sites", "/sites", "i"),
     Item("Schedules", "/schedules", "c"),
+    Item("Releases", "/releases", "l"),
     Item("Canaries", "/canaries", "n"),
     Item("Runbooks", "/runbooks", "k"),
     Item("Workers", "/workers", "w"),

@@ -68,6 +68,7 @@ def _alerted(alerts: Sequence[AlertView]) -> Iterator[Concern]:
 def concerns_of(project: Project, status: StatusView) -> Iterator[Concern]:
     """What needs a person, the worst first."""
     yield from _unworked(status)
+    yield from _other_release(status)
     yield from _ended_badly(project, status)
     yield from _stopped(status)
     yield from _undecided(status)
@@ -79,6 +80,16 @@ def _unworked(status: StatusView) -> Iterator[Concern]:
     if waiting and not any(each.is_alive for each in status.workers):
         text = f"No workers are running; {count(waiting, 'job')} queued"
         yield Concern("dead", text, "/workers", "Start one: penstock up", None, ())
+
+
+def _other_release(status: StatusView) -> Iterator[Concern]:
+    """Workers that do not run the release of the environment."""
+    others = status.release.others
+    if others:
+        workers = f"{count(len(others), 'worker')} of {status.release.environment}"
+        text = f"{workers} run something else than its release"
+        detail = f"on {', '.join(sorted({each.host for each in others}))}"
+        yield Concern("waiting", text, "/releases", detail, status.release.since, ())
 
 
 def _ended_badly(project: Project, status: StatusView) -> Iterator[Concern]:
