@@ -10,7 +10,12 @@ import msgspec
 
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
-from penstock.app.trial_releases import plans_to_try, refuse_stream, release_to_try
+from penstock.app.trial_releases import (
+    plans_to_try,
+    refuse_stream,
+    refuse_unapproved,
+    release_to_try,
+)
 from penstock.app.views.canaries import CanaryView, canary_view
 from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.jobs.canary.guardrails import Limits
@@ -70,6 +75,7 @@ class Canaries(Noun):
         if share is None or not 0 < share <= 100:
             raise UsageError("a share is more than 0 and at most 100 percent")
         name = release_to_try(self._project, release)
+        refuse_unapproved(self._project, name)
         plans = plans_to_try(self._project, name, self._keys(source))
         # Of all sources, those whose runs end.
         keys: Sequence[str] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.app.release_policy import policy_of
 from penstock.errors import Refused, Remedy
 from penstock.project.release_plans import SourcePlans, plans_of
 
@@ -18,6 +19,20 @@ def release_to_try(project: Nouns, release: str) -> str:
     if row is None:
         raise Refused(f"release {release} is gone", code="no_release")
     return row.id
+
+
+def refuse_unapproved(project: Nouns, release: str) -> None:
+    """Refuse to let a release do live work that never ran here and lacks the approvals of a promotion."""
+    releases, needed = project.connection.releases, policy_of(project).approvals
+    if not needed or releases.acts_of(release, 1):
+        return
+    found = len(releases.approvals(release))
+    if found < needed:
+        raise Refused(
+            f"release {release[:12]} has {found} of the {needed} approvals that it needs for live work here",
+            code="approvals_missing",
+            remedy=Remedy("releases.approve", release[:12]),
+        )
 
 
 def plans_to_try(project: Nouns, release: str, sources: Sequence[str]) -> dict[str, SourcePlans]:

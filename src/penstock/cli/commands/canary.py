@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from penstock.cli.commands.release import add_from, release_of
 from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import (
     Commands,
@@ -34,6 +35,7 @@ EXAMPLES = """\
   penstock canary --release 3f9a52 --percent 10             10 % of the pages of all sources
   penstock canary acme.com --release 3f9a52 --percent 10    of one source
   penstock canary --release 3f9a52 --sources 5% --max-diff 20%
+  penstock canary acme.com --from staging --percent 10      of what staging runs
   penstock canary 3 --stop --reason "wrong prices"          stop it and roll it back
   penstock canary 3 --full                                  it has passed: all runs by this release
   penstock canary 3 --end                                   nothing new; its records stay
@@ -113,6 +115,7 @@ def _register_canary(commands: Commands) -> None:
     parser.add_argument(
         "--release", metavar="R", help="the release, by its id or the beginning of it"
     )
+    add_from(parser)
     share = parser.add_mutually_exclusive_group()
     share.add_argument("--percent", type=_percent, metavar="N", help="so many percent of the pages")
     share.add_argument(
@@ -186,9 +189,9 @@ def run(args: argparse.Namespace) -> int:
     from penstock.cli.lookup import opened
 
     is_act = args.stop or args.full or args.end
-    if (args.release is None) != is_act:
+    if (args.release is None and args.source_env is None) != is_act:
         raise UsageError(
-            "begin a canary with --release, or name one with --stop, --full or --end",
+            "begin a canary with --release or --from, or name one with --stop, --full or --end",
             "penstock canaries lists them",
         )
     with opened(args) as project:
@@ -216,15 +219,16 @@ def _begun(project: Project, args: argparse.Namespace) -> CanaryView:
         "alpha": args.alpha,
         **asked,
     }
+    release = release_of(project, args, copies=not args.dry_run)
     if args.dry_run:
-        return project.canaries.start(args.release, **about, dry_run=True, reason=args.reason)
+        return project.canaries.start(release, **about, dry_run=True, reason=args.reason)
     share = (
         f"{args.percent:g} % of the pages"
         if args.percent
         else f"{args.sources or 0:g} % of the sources"
     )
-    confirm(args, f"Have release {args.release[:12]} perform {share} from the next run on?")
-    return project.canaries.start(args.release, **about, reason=args.reason)
+    confirm(args, f"Have release {release[:12]} perform {share} from the next run on?")
+    return project.canaries.start(release, **about, reason=args.reason)
 
 
 def _acted(project: Project, args: argparse.Namespace) -> CanaryView:

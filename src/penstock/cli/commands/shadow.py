@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
+from penstock.cli.commands.release import add_from, release_of
 from penstock.cli.parser import Commands, add_command, add_private, add_reason, whole_number
 from penstock.errors import UsageError
 
@@ -23,6 +24,7 @@ process of its own, from its own files."""
 EXAMPLES = """\
   penstock shadow acme.com --release 3f9a52c07d11
   penstock shadow acme.com --release 3f9a52 --run 12    of a run that is there already: nothing is fetched
+  penstock shadow acme.com --from staging               of what staging runs
   penstock shadow acme.com --release 3f9a52 --detach    penstock up does the work
   penstock replay 14 --commit                           apply what shadow 14 has staged
 
@@ -35,10 +37,10 @@ def register(commands: Commands) -> None:
     parser.add_argument("source", metavar="SOURCE", help="the source to run")
     parser.add_argument(
         "--release",
-        required=True,
         metavar="R",
         help="the release, by its id or the beginning of it",
     )
+    add_from(parser)
     parser.add_argument("--kind", metavar="KIND", help="full or incremental, as `penstock run`")
     parser.add_argument(
         "--run",
@@ -73,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--html shows a difference; --detach does not wait for one")
     with opened(args) as project:
         begun = project.shadows.start(
-            args.source, args.release, args.kind, run=args.run_id, reason=args.reason
+            args.source, release_of(project, args), args.kind, run=args.run_id, reason=args.reason
         )
         if args.detach:
             _tell_queued(begun, args)
