@@ -74,10 +74,7 @@ PARAMETER_WORDS: dict[str, str] = {
     "window_s": "length of a window, in seconds",
 }
 REASON = "why you do it, in a sentence that a person understands; the journal keeps it"
-CONFIRM = (
-    "leave it out first: the answer says what would happen and has the code; then repeat the call with it, "
-    "with the same arguments"
-)
+CONFIRM = "leave it out first: the answer says what would happen, and has the code to repeat the call with"
 ENVIRONMENT = "the environment's name, if the dry run asks for it: as the person has typed it"
 IDEMPOTENCY_KEY = (
     "a key of your own; a repeated call with it gets the first answer, and nothing is done again"
