@@ -75,6 +75,11 @@ def is_grave(verb: str) -> bool:
     return verb in GRAVE or (words is not None and words.is_grave and verb not in UNGUARDED)
 
 
+def asks_for_name(act: str) -> bool:
+    """Whether an act, or a step that it performs, needs the environment's name where that is guarded."""
+    return act == STEP or is_grave(act)
+
+
 def refuse_unconfirmed(project: Project, verb: str) -> None:
     """Refuse an act that can't be taken back, unless the environment's name was typed."""
     if is_guarded(project, verb):

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.guard import confirming, is_guarded, refuse_unconfirmed, verb_meant
+from penstock.app.guard import (
+    asks_for_name,
+    confirming,
+    is_guarded,
+    refuse_unconfirmed,
+    verb_meant,
+)
 from penstock.app.idempotency import Asked, IdempotencyKeys
 from penstock.app.verbs.acts import Act
 from penstock.app.verbs.answers import as_answer
@@ -19,12 +25,7 @@ from penstock.mcp.bounds import Cut, within
 from penstock.mcp.caller import Caller
 from penstock.mcp.confirmations import LIFETIME_S, Confirmations, digest, seen, state_changed
 from penstock.mcp.left_out import PARAMETERS_LEFT_OUT
-from penstock.mcp.tools import (
-    LONGEST_KEY,
-    LONGEST_REASON,
-    WITHOUT_REASON,
-    asks_for_environment,
-)
+from penstock.mcp.tools import LONGEST_KEY, LONGEST_REASON, WITHOUT_REASON
 
 if TYPE_CHECKING:
     from penstock.app import Project
@@ -56,7 +57,7 @@ def call_of(act: Act, arguments: Mapping[str, Any]) -> ActCall:
     if key is not None and not act.keeps_answer:
         raise UsageError(f"{act.name} takes no idempotency_key", code="no_key_here")
     reason = _text(left, "reason", 0) or ""
-    environment = (_text(left, "environment", 0) or "") if asks_for_environment(act.name) else ""
+    environment = (_text(left, "environment", 0) or "") if asks_for_name(act.name) else ""
     for name in PARAMETERS_LEFT_OUT & left.keys():
         raise UsageError(f"the tool has no argument {name}", code="bad_parameter")
     of_path = {name: left.pop(name) for name in act.path_names if name in left}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from penstock.app.guard import STEP, is_grave
+from penstock.app.guard import asks_for_name
 from penstock.app.verbs.act_words import WORDS, label_of
 from penstock.app.verbs.acts import ACTS, Act
 from penstock.app.verbs.parameters import verb_of
@@ -68,11 +68,6 @@ REPEATABLE = frozenset(
 )
 
 
-def asks_for_environment(act: str) -> bool:
-    """Whether this act, or a step that it performs, needs the environment's name where that is guarded."""
-    return act == STEP or is_grave(act)
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool, and the verb that it calls."""
@@ -126,7 +121,7 @@ class Tool:
         if self.is_act:
             key = {"type": "string", "maxLength": LONGEST_KEY}
             shown["confirm"] = {**key, "description": CONFIRM}
-            if asks_for_environment(self.verb.name):
+            if asks_for_name(self.verb.name):
                 shown["environment"] = {**key, "description": ENVIRONMENT}
             shown["idempotency_key"] = {**key, "minLength": 1, "description": IDEMPOTENCY_KEY}
         return {

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+from penstock.app.guard import asks_for_name
 from penstock.app.verbs.acts import ACTS, Act
 from penstock.app.verbs.parameters import verb_of
 from penstock.app.verbs.reads import READS, Read
 from penstock.app.verbs.schemas import Schema, Schemas, properties_of
 from penstock.version import __version__
 from penstock.web import idempotency
+from penstock.web.api import CONFIRM
 from penstock.web.lines import MEDIA_TYPE as LINES
 from penstock.web.problem_response import MEDIA_TYPE as PROBLEM
 from penstock.web.problem_response import PREFIX
@@ -43,6 +45,12 @@ REFUSALS = {
     503: "the database does not answer; Retry-After says when to ask again",
 }
 OF_ACTS_ALONE = (413, 415)
+CONFIRM_PARAMETER = {
+    "name": CONFIRM,
+    "in": "header",
+    "description": "the environment's name, where that is guarded: what this does can't be taken back",
+    "schema": {"type": "string", "maxLength": 64},
+}
 KEY_PARAMETER = {
     "name": idempotency.HEADER,
     "in": "header",
@@ -100,6 +108,8 @@ def _of_act(act: Act, schemas: Schemas) -> Schema:
     made = _operation(act.name, act.role, list(_in_path(act.path_parameters)))
     if act.keeps_answer:
         made["parameters"].append(KEY_PARAMETER)
+    if asks_for_name(act.name):
+        made["parameters"].append(CONFIRM_PARAMETER)
     if act.undo:
         made[UNDO] = act.undo
     made["requestBody"] = {
