@@ -116,7 +116,7 @@ class ActCalls:
     ) -> tuple[dict[str, Any], Any, Cut]:
         preview = _preview(project, caller, call)
         code = self.confirmations.issue(_what(caller, call), digest(seen(preview)))
-        said = {
+        said: dict[str, Any] = {
             "done": False,
             "confirm": code,
             "expires_in_s": int(LIFETIME_S),
