@@ -130,8 +130,8 @@ def test_the_api(project: Project) -> None:
         asked = await at.ask("POST", step, json={"reason": REASON}, headers=headers)
         assert asked.json["code"] == "confirmation_needed"
         headers["Penstock-Confirm"] = PRODUCTION
-        typed = await at.ask("POST", step, json={"reason": REASON}, headers=headers)
-        assert typed.json["code"] != "confirmation_needed"  # it applies to nothing here
+        named = await at.ask("POST", step, json={"reason": REASON}, headers=headers)
+        assert named.json["code"] != "confirmation_needed"  # it applies to nothing here
 
     visit(project, steps)
     walk.end()
