@@ -60,11 +60,11 @@ def _keep(
         report.write_json(asked.json, tables, measured, facts)
     if asked.quick:
         return
+    plots.draw(measured, DOCS)
     if asked.only:
-        # Figures of another moment: the page says which they are, and how busy the machine was.
+        # Figures of another moment: the page says which they are, where, and how busy the machine was.
         report.update_page(DOCS / "benchmarks.md", tables, measured, facts)
     else:
-        plots.draw(measured, DOCS)
         report.write_page(DOCS / "benchmarks.md", tables, measured, facts, asked.rounds)
 
 
@@ -79,16 +79,33 @@ def _arguments() -> argparse.Namespace:
         "--postgres-long", action="store_true", help="hold a snapshot for three minutes, not 30 s"
     )
     parser.add_argument(
+        "--rows",
         "--only",
-        action="append",
-        choices=list(WORKLOADS),
-        help="this workload, and its rows of the page; may be repeated",
+        dest="only",
+        action="extend",
+        type=_names,
+        metavar="NAME,…",
+        help="these workloads, and their rows of the page; others stay. " + _known(),
     )
     parser.add_argument("--rounds", type=int, help="interleaved rounds (default 5; quick 1)")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     asked = parser.parse_args()
+    if asked.rounds is not None and asked.rounds < 1:
+        parser.error("--rounds is at least 1")
     asked.rounds = asked.rounds or (1 if asked.quick else 5)
     return asked
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in WORKLOADS]
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown) or text!r}. {_known()}")
+    return names
+
+
+def _known() -> str:
+    return "There are " + ", ".join(WORKLOADS)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,36 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
+
+from penstock import Project
+from penstock.app.views.runs import RunView
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A command that performed runs: what it took without and before its first claim, and the runs."""
+
+    seconds: float
+    start_up_s: float
+    runs: list[RunView]
+
+    def total(self, name: str) -> int:
+        return sum(run.counts[name] for run in self.runs)
+
+
+def work(folder: Path, *arguments: str) -> Worked:
+    """Run `penstock …` to its end, counted from the first claim: only its start-up is left out."""
+    began = time.time()
+    ended = run(folder, *arguments)
+    with Project.load(folder) as project:
+        runs = [each for each in project.runs.each() if each.created_at >= began]
+    not_completed = [f"{each.source}: {each.state}" for each in runs if each.state != "completed"]
+    if not_completed or not runs:
+        raise RuntimeError(f"runs did not complete: {not_completed[:5] or 'there are none'}")
+    claimed = min(each.started_at for each in runs if each.started_at is not None)
+    return Worked(ended - claimed, claimed - began, runs)
 
 
 def run(folder: Path, *arguments: str) -> float:

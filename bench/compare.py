@@ -17,13 +17,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import postgres, site
-from bench.rounds import REPOSITORY, SCRATCH, SIDE_TIMEOUT_S, Side, Workload, environment_in
+from bench.rounds import (
+    REPOSITORY,
+    SCRATCH,
+    SIDE_TIMEOUT_S,
+    Side,
+    Workload,
+    environment_in,
+    surroundings,
+)
 from bench.table import Scale
 from bench.workloads import WORKLOADS
 
@@ -70,22 +76,13 @@ def main() -> int:
 
 def _compare(workload: Workload, other: Path, rounds: int) -> Iterator[Compared]:
     sides = [side for side in workload.sides if side.call.startswith("bench.ours")]
-    with ExitStack() as stack:
-        extra: dict[str, Any] = {}
-        if workload.site_pages:
-            extra["origin"] = stack.enter_context(site.running(workload.site_pages))
-        server = stack.enter_context(postgres.running(SCRATCH)) if workload.is_on_postgres else None
+    with surroundings(workload) as (extra, new_store):
         for side in sides:
             compared = Compared(f"{workload.name}: {side.name}")
             for number in range(rounds):
                 trees = [(REPOSITORY, compared.here), (other, compared.there)]
                 for tree, kept in trees if number % 2 else reversed(trees):
-                    with ExitStack() as one:
-                        store = (
-                            {"store": one.enter_context(postgres.database(server))}
-                            if server
-                            else {}
-                        )
+                    with new_store() as store:
                         kept.append(_run(tree, side, {**extra, **store}))
             yield compared
 
@@ -99,7 +96,7 @@ def _run(tree: Path, side: Side, extra: dict[str, Any]) -> tuple[float, float, d
         command += [json.dumps({**side.size, **extra}), str(result)]
         # The other tree's own bench measures it: their verbs may have other names.
         places = os.pathsep.join((os.fspath(tree), os.fspath(tree / "src")))
-        environment = {**environment_in(folder), "PYTHONPATH": places}
+        environment = {**environment_in(folder, extra), "PYTHONPATH": places}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         ended = subprocess.run(
             command,

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.rounds import Measured, Side, Workload
-from bench.table import MILLION, Row, Scale, claim_rows, latency_row, queued, rate_row
+from bench.table import (
+    MILLION,
+    Row,
+    Scale,
+    claim_rows,
+    latency_row,
+    queued,
+    rate_row,
+    sources_named,
+    sources_rows,
+    start_up_row,
+)
 from penstock.engine.worker.loop import POLL_S
 from penstock.pipeline.outflow import CHUNK_ITEMS
 from penstock.settings import WorkerSettings
@@ -22,10 +33,12 @@ WORKERS = (1, 2, 4)
 BATCH, CHUNK = WorkerSettings().slots, CHUNK_ITEMS
 
 
+# The least ratio to bare SQL by the number of workers, and that to Procrastinate.
+BESIDE_BARE, BESIDE_PROCRASTINATE = {1: 0.4, 2: 0.5, 4: 0.5}, 20.0
+
+
 def noop(scale: Scale) -> Workload:
-    shape = {"sources": 50, "chunk": CHUNK, "batch": BATCH}
-    many = {**shape, "jobs": scale.of(100_000, 20_000)}
-    fewer = {**shape, "jobs": scale.of(3_000, 500)}
+    many = _shape(scale)
     return Workload(
         name="pg-noop",
         title="no-op jobs, enqueue → claim → settle, 50 sources",
@@ -36,15 +49,66 @@ def noop(scale: Scale) -> Workload:
                 Side(_ours(count), "bench.ours_on_postgres:noop", {**many, "workers": count})
                 for count in WORKERS
             ),
-            Side(BARE, "bench.peers.bare_postgres:noop", {**many, "has_journal": False}),
-            Side(BARE_JOURNAL, "bench.peers.bare_postgres:noop", {**many, "has_journal": True}),
-            # 1 to 100 jobs at once and 1 to 4 processes made no clear difference.
-            Side(
-                PROCRASTINATE,
-                "bench.peers.procrastinate_queue:drain",
-                {**fewer, "concurrency": 10, "processes": 1},
-                rounds_at_most=3,
+            *_peers(scale),
+        ),
+    )
+
+
+def pages(scale: Scale) -> Workload:
+    many = _shape(scale)
+    return Workload(
+        name="pg-pages",
+        title="no-op pages as a user writes them, `penstock run` of 50 sources",
+        unit="pages/s",
+        is_on_postgres=True,
+        sides=(
+            *(
+                Side(_ours(count), "bench.ours:pages", {**many, "workers": count})
+                for count in WORKERS
             ),
+            *_peers(scale),
+        ),
+    )
+
+
+def _shape(scale: Scale) -> dict[str, int]:
+    return {"sources": 50, "chunk": CHUNK, "batch": BATCH, "jobs": scale.of(100_000, 5_000)}
+
+
+def _peers(scale: Scale) -> tuple[Side, ...]:
+    many = _shape(scale)
+    return (
+        Side(BARE, "bench.peers.bare_postgres:noop", {**many, "has_journal": False}),
+        Side(BARE_JOURNAL, "bench.peers.bare_postgres:noop", {**many, "has_journal": True}),
+        # 1 to 100 jobs at once and 1 to 4 processes made no clear difference.
+        Side(
+            PROCRASTINATE,
+            "bench.peers.procrastinate_queue:drain",
+            {**many, "jobs": scale.of(3_000, 500), "concurrency": 10, "processes": 1},
+            rounds_at_most=3,
+        ),
+    )
+
+
+def pages_by_sources(
+    scale: Scale, name: str = "pg-pages-by-sources", *, is_on_postgres: bool = True
+) -> Workload:
+    counts = (1, 50, 1_000, 10_000) if not scale.is_quick else (1, 50, 500)
+    jobs = scale.of(50_000, 5_000)
+    return Workload(
+        name=name,
+        title="no-op pages as a user writes them",
+        unit="pages/s",
+        is_on_postgres=is_on_postgres,
+        sides=tuple(
+            Side(
+                sources_named(count),
+                "bench.ours:pages",
+                {"jobs": jobs, "sources": count},
+                # Beyond a minute each on Postgres.
+                rounds_at_most=1 if is_on_postgres and count > 1_000 else 3,
+            )
+            for count in counts
         ),
     )
 
@@ -137,7 +201,7 @@ DASHBOARD = "dashboard page with {:,} finished jobs and {:,} sources"
 DASHBOARD_MS = 150.0
 
 
-def pages(scale: Scale) -> dict[str, int]:
+def seen(scale: Scale) -> dict[str, int]:
     return {
         "sources": scale.of(1_000, 50),
         "jobs": scale.of(10_000_000, 5_000),
@@ -146,7 +210,7 @@ def pages(scale: Scale) -> dict[str, int]:
 
 
 def dashboard(scale: Scale, name: str = "pg-dashboard", *, is_on_postgres: bool = True) -> Workload:
-    size = pages(scale)
+    size = seen(scale)
     return Workload(
         name=name,
         title=DASHBOARD.format(size["jobs"], size["sources"]),
@@ -175,6 +239,8 @@ def dashboard_rows(measured: Measured) -> list[Row]:
 
 WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "pg-noop": noop,
+    "pg-pages": pages,
+    "pg-pages-by-sources": pages_by_sources,
     "pg-held": held,
     "pg-latency": latency,
     "pg-claims": claims,
@@ -193,7 +259,11 @@ def rows(measured: Measured) -> list[Row]:
     """The lines a workload adds to the table."""
     match measured.workload.name:
         case "pg-noop":
-            return _noop_rows(measured)
+            return _beside_peers(measured)
+        case "pg-pages":
+            return [*_beside_peers(measured), start_up_row(measured, OURS)]
+        case "pg-pages-by-sources":
+            return sources_rows(measured)
         case "pg-held":
             return _held_rows(measured)
         case "pg-latency":
@@ -211,15 +281,17 @@ def rows(measured: Measured) -> list[Row]:
     return []
 
 
-def _noop_rows(measured: Measured) -> list[Row]:
-    found = [
-        rate_row(measured, _ours(1), peer, least)
-        for peer, least in ((BARE, 0.4), (BARE_JOURNAL, None), (PROCRASTINATE, 10.0))
-    ]
-    for count in WORKERS[1:]:
-        work = f"the same with {count} worker processes"
-        found.append(rate_row(measured, _ours(count), BARE, 0.4, work))
-        found.append(rate_row(measured, _ours(count), OURS, None, work))
+def _beside_peers(measured: Measured) -> list[Row]:
+    found = []
+    for count in WORKERS:
+        work = measured.workload.title + ("" if count == 1 else f", {count} worker processes")
+        found += [
+            rate_row(measured, _ours(count), BARE, BESIDE_BARE[count], work),
+            rate_row(measured, _ours(count), BARE_JOURNAL, None, work),
+            rate_row(measured, _ours(count), PROCRASTINATE, BESIDE_PROCRASTINATE, work),
+        ]
+        if count > 1:
+            found.append(rate_row(measured, _ours(count), OURS, None, work))
     return found
 
 

@@ -1,14 +1,13 @@
-"""Penstock's side: real projects, worked off by the supervisor and worker that `penstock run` starts.
+"""Penstock's side: real projects, most of them worked off by the shipped command in a terminal.
 
-Seconds are a run's own, from its first claim to its end, as the command line reports them: process
-start-up is counted on no side.
+Seconds are those from the first claim to the end of the command, so that only its start-up is left out.
+Where jobs are enqueued from outside, or a connector is measured, they are the runs' own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
 import random
 import subprocess
 import sys
@@ -52,20 +51,21 @@ def noop(size: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def pages(size: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """`penstock run` of all sources in a terminal: each lists its pages, and each page does nothing.
-
-    Counted from the first claim to the end of the command, so that its start-up alone is left out.
-    """
+    """`penstock run` of all sources in a terminal: each lists its pages, and each page does nothing."""
     params = {"pages": size["jobs"] // size["sources"]}
     source = {"pipeline": "bench.pipelines:empty_pages", "params": params}
-    write(folder, projects.alike(size["sources"], source), {})
-    ended = commands.run(folder, "run", "--all")
-    with Project.load(folder) as project:
-        runs = list(project.runs.each())
-        began = min(run.started_at or math.inf for run in runs)
-        done = sum(run.counts["pages_done"] for run in runs)
-        rows = rows_per_job(project.connection._db.connection, size["jobs"])
-    return {"seconds": ended - began, "done": done, "rows": rows}
+    worker = {"count": size["workers"]} if "workers" in size else {}
+    store = size.get("store", SQLITE)
+    write(folder, projects.alike(size["sources"], source), worker, store)
+    worked = commands.work(folder, "run", "--all")
+    done = worked.total("pages_done")
+    if done != size["jobs"]:
+        raise ValueError(f"{done} of {size['jobs']} pages were done")
+    found = {"seconds": worked.seconds, "done": done, "start_up_s": worked.start_up_s}
+    if store == SQLITE:
+        with Project.load(folder) as project:
+            found["rows"] = rows_per_job(project.connection._db.connection, size["jobs"])
+    return found
 
 
 def enqueue(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -81,17 +81,22 @@ def enqueue(size: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def site(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Crawl the site: every page and every product is a durable job, every payload a snapshot."""
-    source = {
-        "pipeline": "bench.pipelines:crawl",
-        "params": {"sitemap": size["origin"] + "/sitemap.xml"},
-        "limits": {"concurrency": size["concurrency"], "rate": RATE, "adaptive": True},
-        "fetch": {"allow_private": True},
-        **GUARDED,
+    worked = crawled(size, folder)
+    return {"seconds": worked.seconds, "done": worked.total("pages_done")}
+
+
+def crawled(size: dict[str, Any], folder: Path) -> commands.Worked:
+    """`penstock run` of all hosts of the site, each a source of its own."""
+    sitemap = size.get("sitemap", "/sitemap.xml")
+    sources = {
+        f"site-{number}.test": projects.crawl(origin + sitemap, size["concurrency"])
+        for number, origin in enumerate(size["origins"])
     }
-    with project_in(folder, {"site.test": source}) as project:
-        report = _run(project, "site.test")
+    write(folder, sources, {})
+    worked = commands.work(folder, "run", "--all")
+    with Project.load(folder) as project:
         product.check(set(_records(project.connection, "product")), size["pages"])
-    return {"seconds": report.seconds, "done": report.counts["pages_done"]}
+    return worked
 
 
 def api(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -164,16 +169,21 @@ def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     sources = {
         f"{load}.test": {
             "pipeline": "bench.pipelines:load",
-            "params": {"load": load, "records": size["records"]},
+            "params": {
+                "load": load,
+                "records": size["records"],
+                "more_fields": size.get("more_fields", 0),
+            },
         }
         for load in ("first", "second")
     }
-    with project_in(folder, sources) as project:
-        _run(project, "first.test")
-        report = _run(project, "second.test")
-        saved = _records(project.connection, "product")
-        loads.check({key: data["price"] for key, data in saved.items()}, size["records"])
-    return {"seconds": report.seconds, "done": report.counts["accepted"]}
+    write(folder, sources, {})
+    commands.work(folder, "run", "first.test")
+    worked = commands.work(folder, "run", "second.test")
+    with Project.load(folder) as project:
+        saved = _each_record(project.connection, "product")
+        loads.check({key: data["price"] for key, data in saved}, size["records"])
+    return {"seconds": worked.seconds, "done": worked.total("saved")}
 
 
 def latency(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -186,7 +196,7 @@ def latency(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         pause_s = size.get("pause_s", PAUSE_S)
         _started_after(project, pause_s)  # until the worker is there
         waits_ms = [_started_after(project, pause_s) * 1000 for _ in range(size["jobs"])]
-    return _percentiles(waits_ms)
+    return projects.percentiles(waits_ms)
 
 
 def claims(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -205,7 +215,7 @@ def claims(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     write(folder, sources, {}, store)
     # Few enough that the queue outlasts them: a worker that has nothing to claim waits.
     _turns_ms(folder, min(size["turns"], size["backlog"] // 5000))
-    return {**_percentiles(turns_ms), "rss_mb": _peak_rss_mb()}
+    return {**projects.percentiles(turns_ms), "rss_mb": _peak_rss_mb()}
 
 
 def outlook(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -223,7 +233,7 @@ def outlook(size: dict[str, Any], folder: Path) -> dict[str, Any]:
             looks_ms.append((time.perf_counter() - began) * 1000)
     if len(found) != size["sources"]:
         raise ValueError(f"{len(found)} of {size['sources']} sources were told")
-    return _percentiles(looks_ms)
+    return projects.percentiles(looks_ms)
 
 
 def _turns_ms(folder: Path, turns: int) -> list[float]:
@@ -315,14 +325,6 @@ def _started_after(project: Project, pause_s: tuple[float, float]) -> float:
 
 
 # Figures.
-
-
-def _percentiles(values: list[float]) -> dict[str, float]:
-    ordered = sorted(values)
-    return {
-        "p50_ms": ordered[len(ordered) // 2],
-        "p99_ms": ordered[min(len(ordered) - 1, math.ceil(len(ordered) * 0.99) - 1)],
-    }
 
 
 def _peak_rss_mb() -> float:

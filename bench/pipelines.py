@@ -67,12 +67,28 @@ load = Pipeline("load")
 @load.step(unit="run")
 def read(ctx: Any) -> Iterator[dict[str, Any]]:
     which = records.first_load if ctx.params["load"] == "first" else records.second_load
-    return which(ctx.params["records"])
+    return which(ctx.params["records"], ctx.params.get("more_fields", 0))
 
 
 @load.step(after="read", unit="run")
 def save(record: dict[str, Any], ctx: Any) -> None:
     ctx.save("product", key=record["sku"], data=record)
+
+
+series = Pipeline("series")
+
+
+@series.step(unit="page", windows=True)
+async def fetch(ctx: Any) -> AsyncIterator[dict[str, Any]]:
+    day = f"{ctx.window.start:%Y-%m-%d}"
+    response = await ctx.fetch(ctx.params["prices"], params={"day": day})
+    for price in response.json():
+        yield price
+
+
+@series.step(after="fetch", unit="candidate")
+def keep(price: dict[str, Any], ctx: Any) -> None:
+    ctx.save("price", key=f"{price['symbol']} {price['day']}", data=price)
 
 
 clock = Pipeline("clock")

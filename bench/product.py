@@ -6,6 +6,7 @@ The parser is shared on purpose: with it, the crawlers differ by their engine an
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -17,10 +18,12 @@ WORDS = (
 ).split()
 
 
+# Beyond so many pages the links and the prose are those of earlier ones: only the products are new.
+DISTINCT = 5_000
+
+
 def page(number: int, pages: int) -> bytes:
     """A page of 6 to 10 KB with one JSON-LD product; every fiftieth repeats the one before it."""
-    # Seeded per page, so that any process can make any page and all agree on it.
-    rng = random.Random(number)
     shown = _shown_on(number)
     product = {
         "@context": "https://schema.org",
@@ -30,13 +33,7 @@ def page(number: int, pages: int) -> bytes:
         "brand": {"@type": "Brand", "name": WORDS[shown % len(WORDS)].title()},
         "offers": {"@type": "Offer", "price": f"{shown % 400 + 0.95:.2f}", "priceCurrency": "EUR"},
     }
-    links = "".join(
-        f'<li><a href="/p/{rng.randrange(pages)}.html">{" ".join(rng.choices(WORDS, k=2))}</a></li>'
-        for _ in range(24)
-    )
-    prose = "".join(
-        f"<p>{' '.join(rng.choices(WORDS, k=60))}.</p>" for _ in range(rng.randint(12, 20))
-    )
+    links, prose = _filling(number % DISTINCT, pages)
     html = (
         f"<!doctype html><html><head><title>{product['name']}</title>"
         f'<script type="application/ld+json">{msgspec.json.encode(product).decode()}</script>'
@@ -44,6 +41,20 @@ def page(number: int, pages: int) -> bytes:
         "</body></html>"
     )
     return html.encode()
+
+
+@cache
+def _filling(seed: int, pages: int) -> tuple[str, str]:
+    # Seeded per page, so that any process can make any page and all agree on it.
+    rng = random.Random(seed)
+    links = "".join(
+        f'<li><a href="/p/{rng.randrange(pages)}.html">{" ".join(rng.choices(WORDS, k=2))}</a></li>'
+        for _ in range(24)
+    )
+    prose = "".join(
+        f"<p>{' '.join(rng.choices(WORDS, k=60))}.</p>" for _ in range(rng.randint(12, 20))
+    )
+    return links, prose
 
 
 def check(skus: set[str], pages: int) -> None:

@@ -59,6 +59,17 @@ def alike(sources: int, source: dict[str, Any]) -> dict[str, Any]:
     return {f"source-{number}.test": guarded for number in range(sources)}
 
 
+def crawl(sitemap: str, concurrency: int) -> dict[str, Any]:
+    """A source that crawls what a sitemap lists."""
+    return {
+        "pipeline": "bench.pipelines:crawl",
+        "params": {"sitemap": sitemap},
+        "limits": {"concurrency": concurrency, "rate": RATE, "adaptive": True},
+        "fetch": {"allow_private": True},
+        **GUARDED,
+    }
+
+
 def enqueue(store: Store, runs: list[int], jobs: int, chunk: int) -> None:
     """Source by source, as a run enqueues its own jobs."""
     per_source = jobs // len(runs)
@@ -81,12 +92,20 @@ def span(project: Project, runs: list[int]) -> tuple[float, int]:
     return ended - began, sum(row.succeeded for row in rows)
 
 
+def percentiles(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        "p50_ms": ordered[len(ordered) // 2],
+        "p99_ms": ordered[min(len(ordered) - 1, math.ceil(len(ordered) * 0.99) - 1)],
+    }
+
+
 @contextmanager
-def up(folder: Path) -> Iterator[None]:
-    """`penstock up` in processes of its own."""
+def up(folder: Path) -> Iterator[int]:
+    """`penstock up` in processes of its own; yields the first one's."""
     command = [sys.executable, "-m", "penstock", "up", "--project", str(folder)]
     with subprocess.Popen(command) as process:
         try:
-            yield
+            yield process.pid
         finally:
             process.terminate()

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+# Fields of a record that say little, and how long each is, where a record is to be wide.
+FILLING_CHARACTERS = 28
 
-def first_load(records: int) -> Iterator[dict[str, Any]]:
+
+def first_load(records: int, more_fields: int = 0) -> Iterator[dict[str, Any]]:
     """What is in the table before the clock starts: every other key."""
-    return (_record(number, 0) for number in range(0, records, 2))
+    return (_record(number, 0, more_fields) for number in range(0, records, 2))
 
 
-def second_load(records: int) -> Iterator[dict[str, Any]]:
+def second_load(records: int, more_fields: int = 0) -> Iterator[dict[str, Any]]:
     """What is merged: all keys; of those already there, every other one has a new price."""
-    return (_record(number, 1 if number % 4 == 0 else 0) for number in range(records))
+    return (_record(number, 1 if number % 4 == 0 else 0, more_fields) for number in range(records))
 
 
 def check(prices: dict[str, float], records: int) -> None:
@@ -23,8 +26,8 @@ def check(prices: dict[str, float], records: int) -> None:
         raise ValueError(f"{len(prices)} records, {len(expected)} expected, or prices differ")
 
 
-def _record(number: int, edition: int) -> dict[str, Any]:
-    return {
+def _record(number: int, edition: int, more_fields: int) -> dict[str, Any]:
+    record = {
         "sku": f"SKU-{number:07d}",
         "name": f"Product number {number}",
         "brand": f"Brand {number % 997}",
@@ -36,3 +39,8 @@ def _record(number: int, edition: int) -> dict[str, Any]:
         "url": f"https://example.test/p/{number}.html",
         "description": f"A plain description of product {number}, long enough to be one.",
     }
+    for at in range(more_fields):
+        record[f"detail_{at:02d}"] = f"detail {at} of product {number} ".ljust(
+            FILLING_CHARACTERS, "x"
+        )
+    return record

@@ -58,7 +58,7 @@ def update_page(
     for title, rows in tables.items():
         found[title] = _replaced(found[title], COLUMNS, [_cells(row) for row in rows])
     found["The rounds"] = _replaced(found["The rounds"], ROUNDS, _spread_rows(measured))
-    found["The machine"] += f"\n- {_again(measured, facts)}"
+    found["The machine"] = _with_moments(found["The machine"], measured, facts)
     parts = [f"## {title}\n\n{body.strip()}" for title, body in found.items() if body.strip()]
     page.write_text("\n\n".join([head.rstrip(), MARKER, *parts]) + "\n")
 
@@ -75,10 +75,17 @@ def _replaced(table: str, header: tuple[str, ...], rows: list[Any]) -> str:
     return "\n".join([*before, *new, *after])
 
 
-def _again(measured: list[Measured], facts: dict[str, str]) -> str:
-    names = ", ".join(each.workload.name for each in measured)
-    loads = [value for name, value in facts.items() if name.startswith("load ")]
-    return f"measured again on {datetime.now(UTC):%Y-%m-%d}: {names}; load {' to '.join(loads)}"
+def _with_moments(lines: str, measured: list[Measured], facts: dict[str, str]) -> str:
+    """When and where each of these workloads was measured last, in the place of what stood there."""
+    loads = " to ".join(value for name, value in facts.items() if name.startswith("load "))
+    where = f"{facts['processor']}, {facts['cores']} cores, Python {facts['Python']}"
+    new = {
+        f"- {each.workload.name} measured again on": f" {datetime.now(UTC):%Y-%m-%d}"
+        f" ({where}): load {loads}, {each.rounds} rounds"
+        for each in measured
+    }
+    kept = [line for line in lines.splitlines() if not line.startswith(tuple(new))]
+    return "\n".join([*kept, *(words + moment for words, moment in new.items())])
 
 
 def write_json(

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bench import mailbox, postgres, site
-from tests.postgres.server import Server
+from bench import site
+
+if TYPE_CHECKING:
+    from tests.postgres.server import Server
 
 Result = dict[str, Any]
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -42,8 +44,7 @@ class Workload:
     title: str
     unit: str
     sides: tuple[Side, ...]
-    site_pages: int = 0
-    api_items: int = 0
+    site: site.Shape | None = None
     messages: int = 0
     agree: tuple[str, ...] = ()
     is_on_postgres: bool = False
@@ -55,6 +56,10 @@ class Measured:
 
     workload: Workload
     results: dict[str, list[Result]] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        return max((len(results) for results in self.results.values()), default=0)
 
     def values(self, side: str, name: str) -> list[float]:
         return [float(result[name]) for result in self.results[side]]
@@ -81,21 +86,36 @@ class Failed(Exception):
 def measure(workload: Workload, rounds: int, tell: Callable[[str], None]) -> Measured:
     """Run all rounds of a workload; the site and the server it needs live as long as they do."""
     measured = Measured(workload, {side.name: [] for side in workload.sides})
-    with ExitStack() as stack:
-        extra: dict[str, Any] = {}
-        if workload.site_pages or workload.api_items:
-            served = site.running(workload.site_pages, workload.api_items)
-            extra["origin"] = stack.enter_context(served)
-        if workload.messages:
-            extra |= stack.enter_context(mailbox.running(workload.messages))
-        server = stack.enter_context(postgres.running(SCRATCH)) if workload.is_on_postgres else None
+    with surroundings(workload) as (extra, new_store):
         for number, side in _order(workload.sides, rounds):
-            with _store(server) as store:
+            with new_store() as store:
                 result = _run(side, {**extra, **store})
             measured.results[side.name].append(result)
             tell(f"{workload.name:10} round {number}/{rounds}  {side.name:28} {_brief(result)}")
     _insist_on_agreement(measured)
     return measured
+
+
+NewStore = Callable[[], AbstractContextManager[dict[str, Any]]]
+
+
+@contextmanager
+def surroundings(workload: Workload) -> Iterator[tuple[dict[str, Any], NewStore]]:
+    """What all sides of a workload share: where the site is, say, and how to get a store for a round."""
+    with ExitStack() as stack:
+        extra: dict[str, Any] = {}
+        if workload.site:
+            extra |= stack.enter_context(site.running(workload.site))
+        if workload.messages:
+            from bench import mailbox
+
+            extra |= stack.enter_context(mailbox.running(workload.messages))
+        server = None
+        if workload.is_on_postgres:
+            from bench import postgres
+
+            server = stack.enter_context(postgres.running(SCRATCH))
+        yield extra, lambda: _store(server)
 
 
 @contextmanager
@@ -104,6 +124,8 @@ def _store(server: Server | None) -> Iterator[dict[str, Any]]:
     if server is None:
         yield {}
         return
+    from bench import postgres
+
     with postgres.database(server) as url:
         yield {"store": url}
 
@@ -127,7 +149,7 @@ def _run(side: Side, extra: dict[str, Any]) -> Result:
             ended = subprocess.run(
                 command,
                 cwd=work,
-                env=environment_in(folder),
+                env=environment_in(folder, extra),
                 stdout=output,
                 stderr=output,
                 timeout=SIDE_TIMEOUT_S,
@@ -147,8 +169,9 @@ def _folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def environment_in(folder: Path) -> dict[str, str]:
-    """A home of its own, and dlt told not to call home."""
+def environment_in(folder: Path, extra: dict[str, Any]) -> dict[str, str]:
+    """A home of its own, dlt told not to call home, and the site's certificate to trust if it has one."""
+    trusted = {"SSL_CERT_FILE": extra["certificate"]} if "certificate" in extra else {}
     path = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {
         **os.environ,
@@ -156,6 +179,7 @@ def environment_in(folder: Path) -> dict[str, str]:
         "HOME": str(folder),
         "DLT_DATA_DIR": str(folder / "dlt"),
         "RUNTIME__DLTHUB_TELEMETRY": "false",
+        **trusted,
     }
 
 

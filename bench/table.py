@@ -52,6 +52,32 @@ def rate_row(measured: Measured, ours: str, peer: str, least: float | None, work
     )
 
 
+def figure_row(
+    work: str, found: float, unit: str, most: float | None = None, peer: str = ""
+) -> Row:
+    """A figure without a ratio: the less the better where there is a target, and it is the most."""
+    return Row(
+        work=work,
+        ours=f"{found:,.{_places(found)}f} {unit}",
+        peer=peer,
+        ratio="",
+        target="" if most is None else f"≤ {most:g} {unit}",
+        is_met=None if most is None else found <= most,
+    )
+
+
+def _places(found: float) -> int:
+    return 0 if found >= 10 else 1 if found >= 1 else 2
+
+
+def start_up_row(measured: Measured, side: str, work: str = "") -> Row:
+    """What the speed of a command leaves out: the time until its worker claims the first job."""
+    title = work or measured.workload.title
+    return figure_row(
+        f"{title}: start-up, left out above", measured.median(side, "start_up_s"), "s"
+    )
+
+
 def latency_row(measured: Measured, side: str, part: str, most_ms: float, work: str = "") -> Row:
     found = measured.median(side, part)
     return Row(
@@ -99,6 +125,25 @@ def _memory_row(measured: Measured) -> Row:
         target=f"≤ {MEMORY_MB:g} MB",
         is_met=rss <= MEMORY_MB,
     )
+
+
+FIFTY = "50 sources"
+# Within 1.5 times of the time that 50 sources take.
+BY_SOURCES = 0.67
+
+
+def sources_rows(measured: Measured) -> list[Row]:
+    """The same work of fewer or more sources, beside fifty."""
+    title = measured.workload.title
+    others = [side.name for side in measured.workload.sides if side.name != FIFTY]
+    return [
+        *(rate_row(measured, name, FIFTY, BY_SOURCES, f"{title}, {name}") for name in others),
+        *(start_up_row(measured, name, f"{title}, {name}") for name in others),
+    ]
+
+
+def sources_named(count: int) -> str:
+    return f"{count:,} source{'s' if count > 1 else ''}"
 
 
 def queued(backlog: int) -> str:

@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench import on_postgres
+from bench import crawls, footprint, on_postgres
+from bench.crawls import CONCURRENCY
 from bench.rounds import Measured, Side, Workload
-from bench.table import MILLION, Row, Scale, claim_rows, latency_row, queued, rate_row
+from bench.site import Shape
+from bench.table import (
+    MILLION,
+    Row,
+    Scale,
+    claim_rows,
+    latency_row,
+    queued,
+    rate_row,
+    sources_named,
+    sources_rows,
+    start_up_row,
+)
 from penstock.pipeline.outflow import CHUNK_ITEMS
 from penstock.settings import WorkerSettings
 
 OURS = "Penstock"
 BARE_SQLITE = "bare apsw"
-BARE_AIOHTTP = "bare aiohttp, fetching only"
 HUEY = "Huey"
-SCRAPY = "Scrapy"
-SCRAPY_TUNED = "Scrapy, fewer tasks"
 DLT = "dlt"
 DLT_DEFAULTS = "dlt, no primary key"
 DLT_FILES = "dlt filesystem"
@@ -24,11 +34,10 @@ DLT_API = "dlt rest_api, merge"
 DLT_API_APPEND = "dlt rest_api, append"
 BARE_IMAPCLIENT = "bare imapclient"
 PLAYWRIGHT = "plain Playwright, one tab"
+MORE_FIELDS = 40
 BROWSERS = 50
-FIFTY = "50 sources"
 WATCHED = f"Penstock, {BROWSERS} browsers"
 
-CONCURRENCY = 32
 # What Penstock does by default: so many jobs at once, so many children in a transaction.
 BATCH, CHUNK = WorkerSettings().slots, CHUNK_ITEMS
 
@@ -99,23 +108,6 @@ def imap(scale: Scale) -> Workload:
     )
 
 
-def site(scale: Scale) -> Workload:
-    pages = scale.of(5_000, 500)
-    size = {"pages": pages, "concurrency": CONCURRENCY}
-    return Workload(
-        name="site",
-        title=f"{pages:,}-page site: fetch, parse, score, dedupe, persist",
-        unit="pages/s",
-        sides=(
-            Side(OURS, "bench.ours:site", size),
-            Side(SCRAPY, "bench.peers.scrapy_crawl:crawl", {**size, "concurrent_items": 100}),
-            Side(SCRAPY_TUNED, "bench.peers.scrapy_crawl:crawl", {**size, "concurrent_items": 8}),
-            Side(BARE_AIOHTTP, "bench.peers.bare_aiohttp:crawl", size),
-        ),
-        site_pages=pages,
-    )
-
-
 def records(scale: Scale) -> Workload:
     many = {"records": scale.of(100_000, 5_000), "has_primary_key": True}
     # Its time grows with the square of the table here, so a fifth is in its favour.
@@ -132,6 +124,24 @@ def records(scale: Scale) -> Workload:
     )
 
 
+def wide_records(scale: Scale) -> Workload:
+    """Fifty fields each, two kilobytes of JSON."""
+    many = {
+        "records": scale.of(100_000, 2_000),
+        "more_fields": MORE_FIELDS,
+        "has_primary_key": True,
+    }
+    return Workload(
+        name="wide-records",
+        title=f"{many['records']:,} records of {10 + MORE_FIELDS} fields (2 KB) saved by key",
+        unit="records/s",
+        sides=(
+            Side(OURS, "bench.ours:records", many, rounds_at_most=3),
+            Side(DLT, "bench.peers.dlt_merge:merge", many, rounds_at_most=3),
+        ),
+    )
+
+
 def api(scale: Scale) -> Workload:
     size = {"items": scale.of(100_000, 10_000), "concurrency": CONCURRENCY}
     return Workload(
@@ -143,7 +153,7 @@ def api(scale: Scale) -> Workload:
             Side(DLT_API, "bench.peers.dlt_rest_api:load", {**size, "is_merged": True}),
             Side(DLT_API_APPEND, "bench.peers.dlt_rest_api:load", {**size, "is_merged": False}),
         ),
-        api_items=size["items"],
+        site=Shape(api_items=size["items"]),
     )
 
 
@@ -171,7 +181,7 @@ def headless(scale: Scale) -> Workload:
             Side(OURS, "bench.ours:headless", size),
             Side(PLAYWRIGHT, "bench.peers.plain_playwright:crawl", size),
         ),
-        site_pages=pages,
+        site=Shape(pages=pages),
     )
 
 
@@ -247,7 +257,7 @@ def sources(scale: Scale) -> Workload:
         unit="jobs/s",
         sides=tuple(
             Side(
-                _sources(count),
+                sources_named(count),
                 "bench.ours:noop",
                 {
                     "jobs": scale.of(50_000, 5_000),
@@ -263,25 +273,7 @@ def sources(scale: Scale) -> Workload:
 
 
 def pages_by_sources(scale: Scale) -> Workload:
-    counts = (1, 50, 1_000, 10_000) if not scale.is_quick else (1, 50)
-    return Workload(
-        name="pages-by-sources",
-        title="no-op pages as a user writes them",
-        unit="pages/s",
-        sides=tuple(
-            Side(
-                _sources(count),
-                "bench.ours:pages",
-                {"jobs": scale.of(50_000, 5_000), "sources": count},
-                rounds_at_most=3,
-            )
-            for count in counts
-        ),
-    )
-
-
-def _sources(count: int) -> str:
-    return f"{count:,} source{'s' if count > 1 else ''}"
+    return on_postgres.pages_by_sources(scale, "pages-by-sources", is_on_postgres=False)
 
 
 WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
@@ -289,13 +281,15 @@ WORKLOADS: dict[str, Callable[[Scale], Workload]] = {
     "pages": pages,
     "pages-by-sources": pages_by_sources,
     "enqueue": enqueue,
-    "site": site,
+    **crawls.WORKLOADS,
     "imap": imap,
     "records": records,
+    "wide-records": wide_records,
     "api": api,
     "files": files,
     "headless": headless,
     "latency": latency,
+    **footprint.WORKLOADS,
     "claims": claims,
     "sources": sources,
     "outlook": outlook,
@@ -310,8 +304,8 @@ RATES: dict[str, tuple[tuple[str, float | None], ...]] = {
     "pages": ((BARE_SQLITE, 0.30), (HUEY, 10.0)),
     "enqueue": ((BARE_SQLITE, 0.5),),
     "imap": ((BARE_IMAPCLIENT, 1 / 1.3),),
-    "site": ((SCRAPY, 5.0), (SCRAPY_TUNED, 5.0), (BARE_AIOHTTP, 0.2)),
     "records": ((DLT, 5.0), (DLT_DEFAULTS, 5.0)),
+    "wide-records": ((DLT, 3.0),),
     "api": ((DLT_API, 3.0), (DLT_API_APPEND, 3.0)),
     "files": ((DLT_FILES, 3.0),),
     # Within 1.3 times its time.
@@ -323,8 +317,13 @@ LATENCY_MS = {"p50_ms": 10.0, "p99_ms": 50.0}
 def rows(measured: Measured) -> list[Row]:
     """The lines a workload adds to the table."""
     name = measured.workload.name
+    if name in crawls.WORKLOADS:
+        return crawls.rows(measured)
+    if name in footprint.WORKLOADS:
+        return footprint.rows(measured)
     if name in RATES:
-        return [rate_row(measured, OURS, peer, least) for peer, least in RATES[name]]
+        found = [rate_row(measured, OURS, peer, least) for peer, least in RATES[name]]
+        return [*found, start_up_row(measured, OURS)] if name == "pages" else found
     if name == "latency":
         return [latency_row(measured, OURS, part, most) for part, most in LATENCY_MS.items()]
     if name == "claims":
@@ -332,9 +331,7 @@ def rows(measured: Measured) -> list[Row]:
     if name == "browsers":
         return [rate_row(measured, WATCHED, OURS, 0.95), _web_row(measured)]
     if name == "pages-by-sources":
-        others = (side.name for side in measured.workload.sides if side.name != FIFTY)
-        title = measured.workload.title
-        return [rate_row(measured, n, FIFTY, 0.67, f"{title}, {n}") for n in others]
+        return sources_rows(measured)
     if name == "dashboard":
         return on_postgres.dashboard_rows(measured)
     if name == "outlook":

@@ -28,9 +28,10 @@ def merge(size: dict[str, Any], folder: Path) -> dict[str, Any]:
         ),
         dataset_name="main",
     )
-    _load(pipeline, first_load(size["records"]))
+    more_fields = size.get("more_fields", 0)
+    _load(pipeline, first_load(size["records"], more_fields))
     began = time.perf_counter()
-    _load(pipeline, second_load(size["records"]))
+    _load(pipeline, second_load(size["records"], more_fields))
     seconds = time.perf_counter() - began
     with sqlite3.connect(file) as db:
         check(dict(db.execute("SELECT sku, price FROM product")), size["records"])

@@ -10,12 +10,36 @@ from bench.table import Scale
 from bench.workloads import WORKLOADS, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
-FACTS = {"cores": "2", "load when it began": "0.5", "load when it ended": "0.7"}
+FACTS = {
+    "cores": "2",
+    "processor": "Some CPU",
+    "Python": "3.11.7",
+    "load when it began": "0.5",
+    "load when it ended": "0.7",
+}
+# Rows of each kind: with a peer, without one, with several sides that are compared with one of them.
+AGAIN = {
+    "browsers": "The table",
+    "dashboard": "The table",
+    "site-10-50ms": "The table",
+    "replay": "The table",
+    "unchanged": "The table",
+    "backfill": "The table",
+    "memory": "The table",
+    "cold-start": "The table",
+    "pages": "The table",
+    "pages-by-sources": "The table",
+    "pg-dashboard": "The table on Postgres",
+    "pg-outlook": "The table on Postgres",
+    "pg-pages": "The table on Postgres",
+    "pg-pages-by-sources": "The table on Postgres",
+}
+NAMES = ("p50_ms", "web_ms_per_s", "again_s", "rss_mb", "supervisor_mb", "start_up_s")
 
 
 def measured(name: str, seconds: float) -> Measured:
     workload = WORKLOADS[name](Scale())
-    figures = {"p50_ms": 10.0 * seconds, "web_ms_per_s": 7.0 * seconds, "points": {"/": 1.0}}
+    figures = dict.fromkeys(NAMES, 10.0 * seconds) | {"points": {"/": 1.0}}
     results = [{"seconds": seconds, "done": 1000, **figures}]
     return Measured(workload, {side.name: results for side in workload.sides})
 
@@ -27,22 +51,33 @@ def test_rows_of_one_workload_are_added_and_then_replaced_and_all_others_stay(
     page.write_text(PAGE.read_text())
     before = page.read_text().splitlines()
     for seconds in (1.0, 2.0):
-        for name, title in (
-            ("browsers", "The table"),
-            ("dashboard", "The table"),
-            ("pg-dashboard", "The table on Postgres"),
-            ("pg-outlook", "The table on Postgres"),
-        ):
+        for name, title in AGAIN.items():
             found = measured(name, seconds)
             update_page(page, {title: rows(found)}, [found], FACTS)
     after = page.read_text()
     head, _, below = after.partition(MARKER)
     assert head == PAGE.read_text().partition(MARKER)[0]
-    on_sqlite = below.partition("## The table on Postgres")[0]
-    for name in ("browsers", "dashboard"):
+    on_sqlite, _, on_postgres = below.partition("## The table on Postgres")
+    for name, title in AGAIN.items():
+        part = on_sqlite if title == "The table" else on_postgres
         for row in rows(measured(name, 2.0)):
-            assert on_sqlite.count(f"| {row.work} |") == on_sqlite.count(f"| {row.ours} |") == 1
-    assert below.count("1,000 jobs/s") == 0
+            same = f"| {row.work} | {row.ours} | {row.peer} | {row.ratio} | {row.target} |"
+            assert part.count(same) == 1, same
+    assert "1,000 jobs/s" not in below
     lost = [line for line in before if line not in after.splitlines()]
     assert lost == []
-    assert below.count("measured again") == 8
+    for name in AGAIN:
+        assert below.count(f"\n- {name} measured again on 20") == 1
+    assert below.count("(Some CPU, 2 cores, Python 3.11.7): load 0.5 to 0.7, 1 rounds") == len(
+        AGAIN
+    )
+
+
+def test_a_row_that_misses_its_target_says_so() -> None:
+    for seconds, verdict in ((0.01, True), (20.0, False)):
+        by_lastmod = rows(measured("unchanged", seconds))[0]
+        assert by_lastmod.is_met is verdict
+    assert [row.is_met for row in rows(measured("replay", 1.0))] == [False]
+    assert [row.is_met for row in rows(measured("memory", 16.0))] == [False] * 3
+    assert [row.is_met for row in rows(measured("memory", 15.0))] == [True] * 3
+    assert [row.is_met for row in rows(measured("cold-start", 51.0))] == [False] * 2
