@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import machine, plots, report
+from bench import machine, plots, profiles, report
+from bench.profiles import Profile
 from bench.rounds import REPOSITORY, SCRATCH, Failed, Measured, measure
 from bench.table import Row, Scale
 from bench.workloads import WORKLOADS, rows
@@ -34,7 +35,18 @@ def main() -> int:
     facts |= machine.moment("when it ended", SCRATCH)
     tables = _tables(measured)
     report.show(tables, console)
-    _keep(asked, tables, measured, facts)
+    try:
+        found = [
+            profile
+            for each in measured
+            for profile in profiles.of_missed(each.workload, rows(each), console.print)
+        ]
+    except Failed as failure:
+        # What was measured is kept.
+        console.print(str(failure), markup=False, style="red")
+        found = []
+    report.show_profiles(found, console)
+    _keep(asked, tables, measured, facts, found)
     return 0
 
 
@@ -54,18 +66,22 @@ def _tables(measured: list[Measured]) -> Tables:
 
 
 def _keep(
-    asked: argparse.Namespace, tables: Tables, measured: list[Measured], facts: dict[str, str]
+    asked: argparse.Namespace,
+    tables: Tables,
+    measured: list[Measured],
+    facts: dict[str, str],
+    found: list[Profile],
 ) -> None:
     if asked.json:
-        report.write_json(asked.json, tables, measured, facts)
+        report.write_json(asked.json, tables, measured, facts, found)
     if asked.quick:
         return
     plots.draw(measured, DOCS)
     if asked.only:
         # Figures of another moment: the page says which they are, where, and how busy the machine was.
-        report.update_page(DOCS / "benchmarks.md", tables, measured, facts)
+        report.update_page(DOCS / "benchmarks.md", tables, measured, facts, found)
     else:
-        report.write_page(DOCS / "benchmarks.md", tables, measured, facts, asked.rounds)
+        report.write_page(DOCS / "benchmarks.md", tables, measured, facts, found)
 
 
 def _arguments() -> argparse.Namespace:

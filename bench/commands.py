@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.sampler import forget
 from penstock import Project
 from penstock.app.views.runs import RunView
 
@@ -29,6 +30,7 @@ class Worked:
 
 def work(folder: Path, *arguments: str) -> Worked:
     """Run `penstock …` to its end, counted from the first claim: only its start-up is left out."""
+    forget()
     began = time.time()
     ended = run(folder, *arguments)
     with Project.load(folder) as project:

@@ -75,6 +75,7 @@ def rows(measured: Measured) -> list[Row]:
             "ms",
             COLD_START_MS,
             f"Scrapy: {theirs:,.0f} ms",
+            name,
         )
         for name in (NEW, KNOWN)
     ]

@@ -129,7 +129,8 @@ def compared(ratios: dict[str, float], kept: Kept) -> list[Line]:
 
 def table(lines: Iterable[Line], kept: Kept, load: float) -> Iterator[str]:
     """Narrow enough for the body of a commit."""
-    yield f"bench-guard, ratios to bare (kept {kept.measured_on}, load {load:.1f})"
+    yield f"bench-guard: ratios to bare at load {load:.1f}"
+    yield f"kept {kept.measured_on} at load {kept.load:.1f}: {kept.machine}"
     yield f"{'':27} {'now':>7} {'kept':>7} {'change':>7}"
     for line in lines:
         yield (
@@ -157,8 +158,9 @@ def main() -> int:
         kept = read(KEPT)
     lines = compared(ratios, kept)
     print("\n".join(table(lines, kept, load)))
-    if load > QUIET * _cores():
-        print("The machine is busy: measure again before you believe it.", file=sys.stderr)
+    for when, busy in (("just now", load), ("when these ratios were kept", kept.load)):
+        if busy > QUIET * _cores():
+            _tell(f"The machine was busy {when}: measure again before you believe it.")
     return int(is_regression(lines))
 
 

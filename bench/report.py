@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.profiles import Profile
 from bench.rounds import Measured
 from bench.table import Row
 
 MARKER = "<!-- Everything below this line is written by `make bench`. -->"
 ROUNDS = ("workload", "side", "slowest", "median", "fastest", "unit", "rounds")
+PROFILED = "Where the time goes in rows that missed"
+PROFILE = ("workload", "side", "processor time for each", "cores at work", "of which")
 COLUMNS = ("work", "Penstock", "peer", "ratio", "target", "")
 
 
@@ -26,12 +31,21 @@ def show(tables: dict[str, list[Row]], console: Console) -> None:
         console.print(table)
 
 
+def show_profiles(found: list[Profile], console: Console) -> None:
+    if not found:
+        return
+    table = Table(*PROFILE, title=PROFILED)
+    for each in found:
+        table.add_row(*each.cells())
+    console.print(table)
+
+
 def write_page(
     page: Path,
     tables: dict[str, list[Row]],
     measured: list[Measured],
     facts: dict[str, str],
-    rounds: int,
+    found: list[Profile],
 ) -> None:
     """Replace what was measured before; the head of the page, written by hand, stays as it is."""
     head = page.read_text().split(MARKER)[0].rstrip()
@@ -39,7 +53,8 @@ def write_page(
         head,
         MARKER,
         *map(_table, tables.items()),
-        _facts(facts, rounds),
+        _profiles(found),
+        _facts(measured, facts),
         _spread(measured),
         _plots(page),
     ]
@@ -47,26 +62,43 @@ def write_page(
 
 
 def update_page(
-    page: Path, tables: dict[str, list[Row]], measured: list[Measured], facts: dict[str, str]
+    page: Path,
+    tables: dict[str, list[Row]],
+    measured: list[Measured],
+    facts: dict[str, str],
+    profiled: list[Profile],
 ) -> None:
     """Replace the rows of these workloads, or add them; all others stay, and so does what stands above."""
     head, _, below = page.read_text().partition(MARKER)
-    titles = ["The table", "The table on Postgres", "The machine", "The rounds", "The plots"]
+    titles = [
+        "The table",
+        "The table on Postgres",
+        PROFILED,
+        "The machine",
+        "The rounds",
+        "The plots",
+    ]
     found = dict.fromkeys(titles, "") | dict(
         part.split("\n\n", 1) for part in below.strip().removeprefix("## ").split("\n\n## ")
     )
     for title, rows in tables.items():
         found[title] = _replaced(found[title], COLUMNS, [_cells(row) for row in rows])
+    again = {each.workload.name for each in measured}
+    new = [each.cells() for each in profiled]
+    missed = _replaced(found[PROFILED], PROFILE, new, again).strip()
+    found[PROFILED] = missed if missed != _markdown(PROFILE, []) else ""
     found["The rounds"] = _replaced(found["The rounds"], ROUNDS, _spread_rows(measured))
     found["The machine"] = _with_moments(found["The machine"], measured, facts)
     parts = [f"## {title}\n\n{body.strip()}" for title, body in found.items() if body.strip()]
     page.write_text("\n\n".join([head.rstrip(), MARKER, *parts]) + "\n")
 
 
-def _replaced(table: str, header: tuple[str, ...], rows: list[Any]) -> str:
-    """A table with these rows in the place of those that begin with the same words."""
+def _replaced(
+    table: str, header: tuple[str, ...], rows: list[Any], again: Iterable[str] = ()
+) -> str:
+    """A table with these rows in the place of those that begin with the same words or with `again`."""
     new = _markdown(header, rows).splitlines()[2:]
-    names = {line.split(" | ")[0] for line in new}
+    names = {line.split(" | ")[0] for line in new} | {f"| {name}" for name in again}
     lines = table.splitlines() or _markdown(header, []).splitlines()
     old = [at for at, line in enumerate(lines) if line.split(" | ")[0] in names]
     place = old[0] if old else len(lines)
@@ -80,7 +112,7 @@ def _with_moments(lines: str, measured: list[Measured], facts: dict[str, str]) -
     loads = " to ".join(value for name, value in facts.items() if name.startswith("load "))
     where = f"{facts['processor']}, {facts['cores']} cores, Python {facts['Python']}"
     new = {
-        f"- {each.workload.name} measured again on": f" {datetime.now(UTC):%Y-%m-%d}"
+        f"- {each.workload.name} measured again on": f" {_today()}"
         f" ({where}): load {loads}, {each.rounds} rounds"
         for each in measured
     }
@@ -89,12 +121,17 @@ def _with_moments(lines: str, measured: list[Measured], facts: dict[str, str]) -
 
 
 def write_json(
-    file: Path, tables: dict[str, list[Row]], measured: list[Measured], facts: dict[str, str]
+    file: Path,
+    tables: dict[str, list[Row]],
+    measured: list[Measured],
+    facts: dict[str, str],
+    profiled: list[Profile],
 ) -> None:
     document: dict[str, Any] = {
         "machine": facts,
         "tables": {title: [vars(row) for row in rows] for title, rows in tables.items()},
         "rounds": {each.workload.name: each.results for each in measured},
+        "profiles": [asdict(each) for each in profiled],
     }
     file.write_text(json.dumps(document, indent=2) + "\n")
 
@@ -109,9 +146,20 @@ def _table(titled: tuple[str, list[Row]]) -> str:
     return f"## {title}\n\n" + _markdown(COLUMNS, [_cells(row) for row in rows])
 
 
-def _facts(facts: dict[str, str], rounds: int) -> str:
-    lines = [f"- {name}: {value}" for name, value in facts.items()]
-    return "\n".join(["## The machine", "", *lines, f"- rounds: {rounds}, medians of them"])
+def _profiles(found: list[Profile]) -> str:
+    rows = [each.cells() for each in found]
+    return f"## {PROFILED}\n\n" + _markdown(PROFILE, rows) if rows else ""
+
+
+def _facts(measured: list[Measured], facts: dict[str, str]) -> str:
+    rounds = max((each.rounds for each in measured), default=0)
+    lines = [f"- {name}: {value}" for name, value in {"measured on": _today(), **facts}.items()]
+    lines.append(f"- rounds: {rounds} at the most, medians of them")
+    return "\n".join(["## The machine", "", *lines])
+
+
+def _today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
 def _spread(measured: list[Measured]) -> str:

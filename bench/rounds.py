@@ -89,7 +89,7 @@ def measure(workload: Workload, rounds: int, tell: Callable[[str], None]) -> Mea
     with surroundings(workload) as (extra, new_store):
         for number, side in _order(workload.sides, rounds):
             with new_store() as store:
-                result = _run(side, {**extra, **store})
+                result = run_side(side, {**extra, **store})
             measured.results[side.name].append(result)
             tell(f"{workload.name:10} round {number}/{rounds}  {side.name:28} {_brief(result)}")
     _insist_on_agreement(measured)
@@ -139,7 +139,13 @@ def _order(sides: tuple[Side, ...], rounds: int) -> Iterator[tuple[int, Side]]:
                 yield number + 1, side
 
 
-def _run(side: Side, extra: dict[str, Any]) -> Result:
+def run_side(
+    side: Side,
+    extra: dict[str, Any],
+    asked: dict[str, str] | None = None,
+    places: tuple[Path, ...] = (),
+) -> Result:
+    """One round of a side, with what it is `asked` in its environment and `places` on its path."""
     with _folder() as folder:
         work, result, log = folder / "work", folder / "result.json", folder / "log"
         work.mkdir()
@@ -149,7 +155,7 @@ def _run(side: Side, extra: dict[str, Any]) -> Result:
             ended = subprocess.run(
                 command,
                 cwd=work,
-                env=environment_in(folder, extra),
+                env={**environment_in(folder, extra, places), **(asked or {})},
                 stdout=output,
                 stderr=output,
                 timeout=SIDE_TIMEOUT_S,
@@ -169,10 +175,13 @@ def _folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def environment_in(folder: Path, extra: dict[str, Any]) -> dict[str, str]:
+def environment_in(
+    folder: Path, extra: dict[str, Any], places: tuple[Path, ...] = ()
+) -> dict[str, str]:
     """A home of its own, dlt told not to call home, and the site's certificate to trust if it has one."""
     trusted = {"SSL_CERT_FILE": extra["certificate"]} if "certificate" in extra else {}
-    path = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
+    more = filter(None, [os.environ.get("PYTHONPATH")])
+    path = os.pathsep.join([str(REPOSITORY), *map(str, places), *more])
     return {
         **os.environ,
         "PYTHONPATH": path,

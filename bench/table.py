@@ -13,7 +13,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. `is_met` is None where the design names no target."""
+    """A line of the table. `is_met` is None where the design names no target.
+
+    `side` is the one of ours whose work it is, if its time says something.
+    """
 
     work: str
     ours: str
@@ -21,6 +24,7 @@ class Row:
     ratio: str
     target: str
     is_met: bool | None
+    side: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,12 @@ def rate_row(measured: Measured, ours: str, peer: str, least: float | None, work
         ratio=f"{ratio:.2f} ×",
         target="" if least is None else f"≥ {least:g} ×",
         is_met=None if least is None else ratio >= least,
+        side=ours,
     )
 
 
 def figure_row(
-    work: str, found: float, unit: str, most: float | None = None, peer: str = ""
+    work: str, found: float, unit: str, most: float | None = None, peer: str = "", side: str = ""
 ) -> Row:
     """A figure without a ratio: the less the better where there is a target, and it is the most."""
     return Row(
@@ -63,6 +68,7 @@ def figure_row(
         ratio="",
         target="" if most is None else f"≤ {most:g} {unit}",
         is_met=None if most is None else found <= most,
+        side=side,
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
-from bench.report import MARKER, update_page
+from bench.profiles import profile
+from bench.report import MARKER, PROFILED, update_page
 from bench.rounds import Measured
 from bench.table import Scale
 from bench.workloads import WORKLOADS, rows
@@ -53,7 +55,7 @@ def test_rows_of_one_workload_are_added_and_then_replaced_and_all_others_stay(
     for seconds in (1.0, 2.0):
         for name, title in AGAIN.items():
             found = measured(name, seconds)
-            update_page(page, {title: rows(found)}, [found], FACTS)
+            update_page(page, {title: rows(found)}, [found], FACTS, [])
     after = page.read_text()
     head, _, below = after.partition(MARKER)
     assert head == PAGE.read_text().partition(MARKER)[0]
@@ -81,3 +83,24 @@ def test_a_row_that_misses_its_target_says_so() -> None:
     assert [row.is_met for row in rows(measured("memory", 16.0))] == [False] * 3
     assert [row.is_met for row in rows(measured("memory", 15.0))] == [True] * 3
     assert [row.is_met for row in rows(measured("cold-start", 51.0))] == [False] * 2
+
+
+def test_a_row_that_missed_has_a_profile_until_it_is_measured_again_and_meets_its_target(
+    tmp_path: Path,
+) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text(PAGE.read_text())
+    used = Counter(
+        {"worker loop: penstock.http": 3.0, "worker store: penstock.store": 0.9, "x": 0.1}
+    )
+    missed = [profile(name, "Penstock", used, 1000, 2.0) for name in ("site", "site-10")]
+    again = [measured(name, 1.0) for name in ("site", "site-10")]
+    update_page(page, {}, again, FACTS, missed)
+    line = "Penstock | 4,000 µs | 2.0 | worker loop: penstock.http 75%; worker store: penstock.store 22% |"
+    assert f"| site | {line}" in page.read_text()
+    assert f"| site-10 | {line}" in page.read_text()
+    update_page(page, {}, again[:1], FACTS, [])
+    assert f"| site | {line}" not in page.read_text()
+    assert f"| site-10 | {line}" in page.read_text()
+    update_page(page, {}, again[1:], FACTS, [])
+    assert PROFILED not in page.read_text()
