@@ -181,8 +181,13 @@ def records(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     commands.work(folder, "run", "first.test")
     worked = commands.work(folder, "run", "second.test")
     with Project.load(folder) as project:
-        saved = _each_record(project.connection, "product")
-        loads.check({key: data["price"] for key, data in saved}, size["records"])
+        prices, fields = {}, set()
+        for key, data in _each_record(project.connection, "product"):
+            prices[key] = data["price"]
+            fields.add(len(data))
+        loads.check(prices, size["records"])
+    if len(fields) != 1 or fields.pop() < size.get("more_fields", 0):
+        raise ValueError("records were saved without all of their fields")
     return {"seconds": worked.seconds, "done": worked.total("saved")}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +61,8 @@ def _profile(workload: Workload, side: Side, tell: Callable[[str], None]) -> Pro
     return profile(workload.name, side.name, used, result.get("done"), result.get("seconds"))
 
 
-def _used(folder: Path) -> Counter[str]:
-    used: Counter[str] = Counter()
+def _used(folder: Path) -> dict[str, float]:
+    used: dict[str, float] = defaultdict(float)
     for file in folder.glob("*.json"):
         found = json.loads(file.read_text())
         if found["kind"] != "bench":
@@ -71,16 +71,20 @@ def _used(folder: Path) -> Counter[str]:
     return used
 
 
+def _largest_first(used: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(used.items(), key=lambda part: -part[1])
+
+
 def _thread(name: str) -> str:
     plain = name.rstrip("0123456789").rstrip("_- ")
     return THREADS.get(plain, plain)
 
 
 def profile(
-    workload: str, side: str, used: Counter[str], done: float | None, seconds: float | None
+    workload: str, side: str, used: dict[str, float], done: float | None, seconds: float | None
 ) -> Profile:
     total = sum(used.values())
-    parts = [(name, spent / total) for name, spent in used.most_common()]
+    parts = [(name, spent / total) for name, spent in _largest_first(used)]
     return Profile(
         workload,
         side,

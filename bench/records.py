@@ -26,6 +26,11 @@ def check(prices: dict[str, float], records: int) -> None:
         raise ValueError(f"{len(prices)} records, {len(expected)} expected, or prices differ")
 
 
+def detail(at: int) -> str:
+    """The name of one of the fields that make a record wide."""
+    return f"detail_{at:02d}"
+
+
 def _record(number: int, edition: int, more_fields: int) -> dict[str, Any]:
     record = {
         "sku": f"SKU-{number:07d}",
@@ -40,7 +45,5 @@ def _record(number: int, edition: int, more_fields: int) -> dict[str, Any]:
         "description": f"A plain description of product {number}, long enough to be one.",
     }
     for at in range(more_fields):
-        record[f"detail_{at:02d}"] = f"detail {at} of product {number} ".ljust(
-            FILLING_CHARACTERS, "x"
-        )
+        record[detail(at)] = f"detail {at} of product {number} ".ljust(FILLING_CHARACTERS, "x")
     return record

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from types import FrameType
 
@@ -27,7 +27,7 @@ KINDS = {"penstock.engine.worker.process": "worker", "bench.side": "bench", "pen
 class Sampler:
     def __init__(self, folder: Path) -> None:
         self._file = folder / f"{os.getpid()}.json"
-        self._used: Counter[tuple[str, str]] = Counter()
+        self._used: dict[tuple[str, str], float] = defaultdict(float)
         self._last: dict[int, float] = {}
 
     def work(self) -> None:

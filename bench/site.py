@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -180,7 +181,7 @@ async def serve(shape: Shape) -> None:
     for number, listed in enumerate(divided(paths(shape.pages), shape.hosts)):
         address, table = f"127.0.0.{number + 1}", dict(shared)
         made = await loop.create_server(
-            lambda table=table: Answering(table, shape, traffic),  # type: ignore[misc]
+            partial(Answering, table, shape, traffic),
             address,
             0,
             backlog=512,

@@ -10,7 +10,7 @@ from typing import Any
 
 import dlt
 
-from bench.records import check, first_load, second_load
+from bench.records import check, detail, first_load, second_load
 
 
 def merge(size: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -35,6 +35,11 @@ def merge(size: dict[str, Any], folder: Path) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     with sqlite3.connect(file) as db:
         check(dict(db.execute("SELECT sku, price FROM product")), size["records"])
+        if more_fields:
+            query = f"SELECT count({detail(more_fields - 1)}) FROM product"
+            [[wide]] = db.execute(query).fetchall()
+            if wide != size["records"]:
+                raise ValueError(f"{wide} of {size['records']} records have all of their fields")
     return {"seconds": seconds, "done": size["records"]}
 
 

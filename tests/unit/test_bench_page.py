@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 from bench.profiles import profile
@@ -90,9 +89,7 @@ def test_a_row_that_missed_has_a_profile_until_it_is_measured_again_and_meets_it
 ) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text(PAGE.read_text())
-    used = Counter(
-        {"worker loop: penstock.http": 3.0, "worker store: penstock.store": 0.9, "x": 0.1}
-    )
+    used = {"worker loop: penstock.http": 3.0, "x": 0.1, "worker store: penstock.store": 0.9}
     missed = [profile(name, "Penstock", used, 1000, 2.0) for name in ("site", "site-10")]
     again = [measured(name, 1.0) for name in ("site", "site-10")]
     update_page(page, {}, again, FACTS, missed)
