@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from penstock.exporters.starts import Inexpressible, Place, is_one_line
-from penstock.exporters.systemd import TMP, value, word
+from penstock.exporters.starts import Place
+from penstock.exporters.units import service
 
 # The uid in the image; volumes belong to it.
 UID = 10001
@@ -58,40 +58,8 @@ COMPOSE_HEAD = """\
 #   docker compose up --detach --build --wait
 #   docker compose run --rm web token create me --role admin     # to log in at http://127.0.0.1:8787
 """
-UNIT = """\
-# Made by `penstock export deploy`.
-[Unit]
-Description={title}
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-Type=exec
-User={user}
-{environment}ExecStart=/usr/bin/env {command}
-Restart=always
-RestartSec=2
-KillMode=mixed
-TimeoutStopSec={grace}
-UMask=0077
-NoNewPrivileges=yes
-PrivateTmp={private_tmp}
-PrivateDevices=yes
-ProtectSystem=strict
-ProtectHome=read-only
-ReadWritePaths={folders}
-ProtectKernelTunables=yes
-ProtectKernelModules=yes
-ProtectKernelLogs=yes
-ProtectControlGroups=yes
-ProtectClock=yes
-ProtectHostname=yes
-RestrictSUIDSGID=yes
-RestrictRealtime=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
-LockPersonality=yes
-CapabilityBoundingSet=
-
+UNIT_HEAD = "# Made by `penstock export deploy`.\n"
+UNIT_TAIL = """
 [Install]
 WantedBy=multi-user.target
 """
@@ -217,26 +185,11 @@ def _database() -> dict[str, object]:
 
 
 def _unit(place: Place, title: str, command: Sequence[str]) -> str:
-    places = tuple(dict.fromkeys((place.folder, *place.writes)))
-    for text in (*places, place.env_file, *place.command):
-        if not is_one_line(text) or text.endswith("\\"):
-            raise Inexpressible(f"has no way to write {text!r}")
     words = [*place.command, command[0], "--project", place.folder]
     words += ["--env", place.environment] if place.environment else []
     words += command[1:]
-    environment = ""
-    if place.secrets:
-        environment = f"# Must set, readable for its owner only: {' '.join(place.secrets)}\n"
-        environment += f"EnvironmentFile={value(place.env_file)}\n"
-    return UNIT.format(
-        title=value(f"{title} of {place.project}".replace("\\", "?")),
-        user=place.user,
-        environment=environment,
-        command=" ".join(word(each).replace("$", "$$") for each in words),
-        folders=" ".join(word(each) for each in places),
-        grace=GRACE_S,
-        private_tmp="no" if any(each.startswith(TMP) for each in places) else "yes",
-    )
+    whole = service(place, f"{title} of {place.project}", words, GRACE_S, "exec")
+    return UNIT_HEAD + whole + UNIT_TAIL
 
 
 def _plain(name: str) -> str:

@@ -14,48 +14,19 @@ from penstock.exporters.starts import (
     Inexpressible,
     Place,
     Start,
-    is_one_line,
     not_carried_over,
     refuse_what_waits,
     run_words,
 )
+from penstock.exporters.units import described, service
 
 # So many moments around the changes of clocks are written out one by one, for so many years.
 MOST_EXTRA, YEARS = 120, 10
-TMP = ("/tmp/", "/var/tmp/")  # noqa: S108
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
-SERVICE = """\
+GRACE_S = 90
+SERVICE_HEAD = """\
 # Made by `penstock export systemd`. `penstock up` starts these schedules, too, unless penstock.yaml says
 # `timers: external`.
-[Unit]
-Description={title}
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-Type=oneshot
-User={user}
-{environment}ExecStart=/usr/bin/env {command}
-KillMode=mixed
-TimeoutStopSec=90
-UMask=0077
-NoNewPrivileges=yes
-PrivateTmp={private_tmp}
-PrivateDevices=yes
-ProtectSystem=strict
-ProtectHome=read-only
-ReadWritePaths={folders}
-ProtectKernelTunables=yes
-ProtectKernelModules=yes
-ProtectKernelLogs=yes
-ProtectControlGroups=yes
-ProtectClock=yes
-ProtectHostname=yes
-RestrictSUIDSGID=yes
-RestrictRealtime=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
-LockPersonality=yes
-CapabilityBoundingSet=
 """
 TIMER = """\
 # Made by `penstock export systemd`.
@@ -79,7 +50,7 @@ def systemd(starts: Sequence[Start], place: Place, year: int) -> Export:
     for start in starts:
         try:
             when, remarks = _when(start, year)
-            service = _service(start, place)
+            unit = _service(start, place)
         except Inexpressible as error:
             left_out.append(f"{start.title}: systemd {error}")
             continue
@@ -87,9 +58,9 @@ def systemd(starts: Sequence[Start], place: Place, year: int) -> Export:
             remarks.append(f"systemd has no {', '.join(dropped)}; it starts without")
         otherwise += [f"{start.title}: {each}" for each in remarks]
         name = unit_name(place.project, start)
-        files[f"{name}.service"] = service
+        files[f"{name}.service"] = unit
         files[f"{name}.timer"] = TIMER.format(
-            title=_title(start),
+            title=described(_title(start)),
             notes="".join(f"# {each}\n" for each in remarks),
             when="".join(f"{line}\n" for line in when),
             delay=_delay(start),
@@ -141,25 +112,8 @@ def _by_interval(start: Start) -> tuple[list[str], list[str]]:
 
 
 def _service(start: Start, place: Place) -> str:
-    places = tuple(dict.fromkeys((place.folder, *place.writes)))
-    for text in (*places, place.env_file, *place.command):
-        if not is_one_line(text) or text.endswith("\\"):
-            raise Inexpressible(f"has no way to write {text!r}")
     words = run_words(place, start.source, start.settings.run_kind)
-    environment = ""
-    if place.secrets:
-        names = " ".join(place.secrets)
-        environment = f"# Must set, readable for its owner only: {names}\n"
-        environment += f"EnvironmentFile={value(place.env_file)}\n"
-    return SERVICE.format(
-        title=_title(start),
-        user=place.user,
-        environment=environment,
-        command=" ".join(word(each).replace("$", "$$") for each in words),
-        folders=" ".join(word(each) for each in places),
-        # Its own /tmp would hide a project that stands there.
-        private_tmp="no" if any(each.startswith(TMP) for each in places) else "yes",
-    )
+    return SERVICE_HEAD + service(place, _title(start), words, GRACE_S, "oneshot")
 
 
 def _delay(start: Start) -> str:
@@ -167,16 +121,5 @@ def _delay(start: Start) -> str:
     return f"RandomizedDelaySec={jitter_s:g}s\n" if jitter_s else ""
 
 
-def word(text: str) -> str:
-    """One word of a list of them, whatever is in it."""
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{value(quoted)}"'
-
-
 def _title(start: Start) -> str:
-    # A backslash at its end would join it to the line after it.
-    return value(f"Penstock: {start.title}".replace("\\", "?"))
-
-
-def value(text: str) -> str:
-    return text.replace("%", "%%")
+    return f"Penstock: {start.title}"
