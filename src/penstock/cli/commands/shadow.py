@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
+from penstock.cli.commands.differences import add_difference, finish, refuse_html, show
 from penstock.cli.commands.release import add_from, release_of
-from penstock.cli.parser import Commands, add_command, add_private, add_reason, whole_number
+from penstock.cli.parser import Commands, add_command, add_reason, whole_number
 from penstock.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.app import Project
     from penstock.app.views.canaries import ShadowView
-    from penstock.cli.render.output import Output
 
 DESCRIPTION = """\
 Run a source as always, and have another release process the same pages: live traffic once, both logics. What
@@ -29,7 +27,7 @@ EXAMPLES = """\
   penstock replay 14 --commit                           apply what shadow 14 has staged
 
 exit codes: as `penstock run`, for the live run and the shadow"""
-SHOWN = 20
+AGAIN = "to continue: the same command, or penstock up"
 
 
 def register(commands: Commands) -> None:
@@ -50,27 +48,15 @@ def register(commands: Commands) -> None:
         help="shadow this run instead of a new one",
     )
     parser.add_argument("--detach", action="store_true", help="only queue it, do not wait")
-    parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="the difference as a page of HTML"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON: all of it, as one object")
-    parser.add_argument(
-        "--limit",
-        type=whole_number,
-        metavar="N",
-        help=f"at most N records (as a table {SHOWN}, as JSON all)",
-    )
-    add_private(parser)
+    add_difference(parser)
     add_reason(parser)
     parser.set_defaults(run=run, commit=False, drop=False, diff=True)
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.cli.commands.replay import show
     from penstock.cli.lookup import opened
 
-    if args.html and not args.html.parent.is_dir():
-        raise UsageError(f"{args.html} can't be written: there is no folder {args.html.parent}")
+    refuse_html(args)
     if args.html and args.detach:
         raise UsageError("--html shows a difference; --detach does not wait for one")
     with opened(args) as project:
@@ -83,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         if not begun.is_new and not args.json:
             args.out.note(f"shadow {begun.shadow.id} of run {begun.live.id} was begun before")
         runs = [each.id for each in (begun.live, begun.shadow) if not each.is_ended]
-        if runs and not _worked(project, runs, args):
+        if runs and not finish(project, runs, AGAIN, args.out):
             return exits.INTERRUPTED
         live, shadow = project.runs.get(begun.live.id), project.runs.get(begun.shadow.id)
         if shadow.state == "cancelled":
@@ -100,17 +86,3 @@ def _tell_queued(begun: ShadowView, args: argparse.Namespace) -> None:
     args.out.line(f"run {begun.live.id} of {begun.live.source} is {begun.live.state}")
     args.out.line(f"shadow {begun.shadow.id} follows it with release {begun.release[:12]}")
     args.out.note(f"when it has ended: penstock replay {begun.shadow.id} --diff")
-
-
-def _worked(project: Project, runs: list[int], args: argparse.Namespace) -> bool:
-    from penstock.app.run_performer import Interrupted
-    from penstock.cli.commands.service import showing_progress
-
-    out: Output = args.out
-    try:
-        with showing_progress(out) as (shown, tell):
-            project.runs.finish(runs, on_progress=shown, tell=tell)
-    except Interrupted:
-        out.error("interrupted; nothing is lost", "to continue: the same command, or penstock up")
-        return False
-    return True
