@@ -59,7 +59,7 @@ builder.add(
 )
 builder.add(
     "headless.collect",
-    "penstock.builder.steps.crawling:headless_collect",
+    "penstock.builder.steps.crawl:headless_collect",
     phase=CRAWLING,
     needs="dumps.collect",
     after=("dumps.collect", "http.sitemap"),
@@ -74,7 +74,7 @@ builder.add(
 )
 builder.add(
     "parse.html",
-    "penstock.builder.steps.parsing:parse_html",
+    "penstock.builder.steps.page_rows:parse_html",
     phase=PARSING,
     needs="http.static",
     after=("http.static", "headless.collect"),
@@ -86,7 +86,7 @@ builder.add(
 )
 builder.add(
     "parse.jsonld",
-    "penstock.builder.steps.parsing:parse_jsonld",
+    "penstock.builder.steps.page_rows:parse_jsonld",
     phase=PARSING,
     needs="http.static",
     after=("http.static", "headless.collect"),
@@ -146,7 +146,7 @@ builder.add(
 )
 builder.add(
     "crawl.site",
-    "penstock.builder.steps.crawling:crawl_site",
+    "penstock.builder.steps.crawl:crawl_site",
     phase=CRAWLING,
     needs="http.serp",
     takes="company",
@@ -159,7 +159,7 @@ builder.add(
 )
 builder.add(
     "crawl.site_async",
-    "penstock.builder.steps.crawling:crawl_site_async",
+    "penstock.builder.steps.crawl:crawl_site_async",
     phase=CRAWLING,
     needs="http.serp",
     after="crawl.site",
@@ -241,7 +241,7 @@ builder.add(
 )
 builder.add(
     "quality.checks",
-    "penstock.builder.steps.packaging:quality_checks",
+    "penstock.builder.steps.package:quality_checks",
     phase=PACKAGING,
     needs="normalize.resolve",
     after="enrich.google_maps",
@@ -253,7 +253,7 @@ builder.add(
 )
 builder.add(
     "quality.score",
-    "penstock.builder.steps.packaging:quality_score",
+    "penstock.builder.steps.package:quality_score",
     phase=PACKAGING,
     needs="quality.checks",
     takes="company",
@@ -263,7 +263,7 @@ builder.add(
 )
 builder.add(
     "package.export",
-    "penstock.builder.steps.packaging:package_export",
+    "penstock.builder.steps.package:package_export",
     phase=PACKAGING,
     needs="quality.score",
     final=True,

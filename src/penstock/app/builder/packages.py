@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.app.views.builder import TargetView
 from penstock.builder.job import Job
 from penstock.builder.package.folder import CHECKSUMS, LINK
-from penstock.builder.steps.packaging import exported, joined
+from penstock.builder.steps.package import exported, joined
 from penstock.builder.steps.place import finished_collection, runs_collection
 from penstock.errors import UsageError
 

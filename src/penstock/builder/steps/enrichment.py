@@ -21,7 +21,7 @@ from penstock.builder.enrich.serp import GenericJson, Hit, LocalIndex, Searx, qu
 from penstock.builder.enrich.site import with_site
 from penstock.builder.job import Job, Serp
 from penstock.builder.normalize import urls
-from penstock.builder.steps.crawling import likely_domains, site_pages
+from penstock.builder.steps.crawl import likely_domains, site_pages
 from penstock.builder.steps.exchange import answer_of, looked_up
 from penstock.builder.steps.normalisation import parser_of
 from penstock.builder.steps.place import passed_on, the_job

@@ -1,4 +1,4 @@
-"""Quality and packaging: issues and scores of companies, and the dataset as a package."""
+"""Quality and the package: issues and scores of companies, and the dataset as a package."""
 
 from __future__ import annotations
 

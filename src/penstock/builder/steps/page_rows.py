@@ -1,4 +1,4 @@
-"""Parsing: rows of companies in pages."""
+"""Rows of companies in pages."""
 
 from __future__ import annotations
 

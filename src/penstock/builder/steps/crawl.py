@@ -1,4 +1,4 @@
-"""Crawling: the pages of a company's site that matter, and pages that need a browser."""
+"""The crawl: the pages of a company's site that matter, and pages that need a browser."""
 
 from __future__ import annotations
 
