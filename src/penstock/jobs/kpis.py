@@ -108,42 +108,17 @@ def kpis_of(
     has_runs = runs.first_at is not None
     # What is younger than a week is not blown up to one.
     weeks = max(1.0, (now - max(since, runs.first_at or since)) / WEEK_S)
+    saves, resumed = runs.saves, interruptions.recovered
+    whole = 100.0 * runs.completed / ended if ended else None
+    doubled = 1e6 * runs.duplicates / saves if saves else None
+    weekly = incidents / weeks if has_runs else None
+    by_hand = sum(steps) / len(steps) if steps else None
     return [
-        Kpi(
-            "completion_without_restart",
-            100.0 * runs.completed / ended if ended else None,
-            "%",
-            ended,
-            "runs ended",
-        ),
-        Kpi(
-            "mean_recovery_time",
-            interruptions.mean_s,
-            "s",
-            interruptions.recovered,
-            "jobs resumed",
-        ),
-        Kpi(
-            "duplicates_per_million",
-            1e6 * runs.duplicates / runs.saves if runs.saves else None,
-            "per million",
-            runs.saves,
-            "saves",
-        ),
-        Kpi(
-            "throttling_incidents_per_week",
-            incidents / weeks if has_runs else None,
-            "per week",
-            incidents,
-            "incidents",
-        ),
-        Kpi(
-            "operator_steps_to_recover",
-            sum(steps) / len(steps) if steps else None,
-            "steps",
-            len(steps),
-            "recoveries",
-        ),
+        Kpi("completion_without_restart", whole, "%", ended, "runs ended"),
+        Kpi("mean_recovery_time", interruptions.mean_s, "s", resumed, "jobs resumed"),
+        Kpi("duplicates_per_million", doubled, "per million", saves, "saves"),
+        Kpi("throttling_incidents_per_week", weekly, "per week", incidents, "incidents"),
+        Kpi("operator_steps_to_recover", by_hand, "steps", len(steps), "recoveries"),
     ]
 
 

@@ -103,14 +103,19 @@ def _add_run(
         }
         ledger.made(run_id, facts)
     ledger.journal(BEGINS[state](reason), source_id, run_id, actor=actor)
-    roots = [
-        (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
-        for stage in plan.stages
-        if not stage.after and policy.begins_with != "items"
-    ]
+    roots = [] if policy.begins_with == "items" else _roots(plan)
     add_jobs(db, ledger, run_id, source_id, roots)
     ledger.write()
     return run_id
+
+
+def _roots(plan: Plan) -> list[tuple[int | None, NewJob]]:
+    """The first jobs of a run: one for each stage that comes after no other."""
+    return [
+        (None, NewJob(stage.name, ROOT_KEY, b"null", stage.priority))
+        for stage in plan.stages
+        if not stage.after
+    ]
 
 
 def cancel_run(db: Database, ledger: Ledger, run_id: int, actor: str, reason: str) -> bool:

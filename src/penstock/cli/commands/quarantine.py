@@ -71,6 +71,28 @@ Acted = TypeVar("Acted", "ReleasedView", "DiscardedView")
 def register(commands: Commands) -> None:
     parser = add_command(commands, "quarantine", DESCRIPTION, EXAMPLES.rstrip())
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs", required=True)
+    _register_looks(verbs)
+    _register_acts(verbs)
+    exporting = add_verb(
+        verbs, "export", "export them", EXPORT, "  penstock quarantine export > broken.jsonl"
+    )
+    _add_filters(exporting)
+    _add_closed(exporting)
+    exporting.add_argument(
+        "--format", choices=FORMATS, default="jsonl", metavar="FORMAT", help="jsonl (default), csv"
+    )
+    add_limit(exporting, None, "entries")
+    exporting.set_defaults(run=export)
+    noting = add_verb(
+        verbs, "note", "add a note", NOTE, '  penstock quarantine note 345 "asked the shop"'
+    )
+    noting.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
+    noting.add_argument("text", metavar="TEXT", help="the note")
+    add_json(noting)
+    noting.set_defaults(run=note)
+
+
+def _register_looks(verbs: Commands) -> None:
     listing = add_verb(
         verbs, "list", "list the entries", LIST, "  penstock quarantine list --kind data"
     )
@@ -85,6 +107,9 @@ def register(commands: Commands) -> None:
     add_private(showing)
     add_json(showing)
     showing.set_defaults(run=show)
+
+
+def _register_acts(verbs: Commands) -> None:
     for verb, summary, description, run in (
         ("release", "queue them again", RELEASE, release),
         ("discard", "cancel them for good", DISCARD, discard),
@@ -101,27 +126,6 @@ def register(commands: Commands) -> None:
         add_reason(acting)
         add_confirm(acting)
         acting.set_defaults(run=run)
-    exporting = add_verb(
-        verbs,
-        "export",
-        "export them",
-        EXPORT,
-        "  penstock quarantine export > broken.jsonl",
-    )
-    _add_filters(exporting)
-    _add_closed(exporting)
-    exporting.add_argument(
-        "--format", choices=FORMATS, default="jsonl", metavar="FORMAT", help="jsonl (default), csv"
-    )
-    add_limit(exporting, None, "entries")
-    exporting.set_defaults(run=export)
-    noting = add_verb(
-        verbs, "note", "add a note", NOTE, '  penstock quarantine note 345 "asked the shop"'
-    )
-    noting.add_argument("job_id", type=whole_number, metavar="JOB", help="the job")
-    noting.add_argument("text", metavar="TEXT", help="the note")
-    add_json(noting)
-    noting.set_defaults(run=note)
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
