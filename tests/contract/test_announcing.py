@@ -13,7 +13,7 @@ from penstock.jobs.effects import Effects
 from penstock.store.announcements import MOST, Announcement, Sooner
 from penstock.store.upkeep import Keep
 from tests.contract.scenes import World, done
-from tests.contract.test_scheduling import Bench
+from tests.contract.schedule_bench import Bench
 
 DAY_S = 86_400.0
 NEAR = {"every": "60s", "near": {"window": "10m", "every": "5s"}}

@@ -17,7 +17,7 @@ from penstock.jobs.run import RunKind, RunState
 from penstock.project import run_options
 from penstock.store import promises
 from tests.contract.scenes import World, done, quarantined
-from tests.contract.test_scheduling import Bench
+from tests.contract.schedule_bench import Bench
 
 HOUR_S = 3600.0
 DAY_S = 86_400.0

@@ -23,7 +23,7 @@ from penstock.jobs.run import Plan, PlannedStage, RunKind
 from penstock.settings.budget import Bound
 from penstock.store.rows import RunRow
 from tests.contract.scenes import World, a_save, done
-from tests.contract.test_scheduling import Bench
+from tests.contract.schedule_bench import Bench
 
 SHOP = "acme.com"
 LISTENING = Plan((PlannedStage("listen", "run"),))
