@@ -26,12 +26,13 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
+from penstock.prove.processes import rest_s
+
 ROOT = Path(__file__).parents[2]
 UNPRIVILEGED = ("postgres", "nobody")
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 2 << 30
 PATIENCE_S = 30.0
-LOOK_S = 0.01
 NOTHING: Mapping[str, str] = {}
 # Held to the end: a Popen that is collected while its process runs complains of it.
 LAUNCHED: list[subprocess.Popen[bytes]] = []
@@ -194,11 +195,13 @@ def _as_account() -> dict[str, Any]:
 
 def until(what: str, holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     """Look again and again until it holds; fail with what was waited for."""
-    deadline = time.monotonic() + patience_s
+    looked_at = began_at = time.monotonic()
     while not holds():
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > began_at + patience_s:
             raise TimeoutError(f"waited {patience_s:g} s for this: {what}")
-        time.sleep(LOOK_S)
+        time.sleep(rest_s(now - looked_at, now - began_at))
+        looked_at = time.monotonic()
 
 
 # The end.

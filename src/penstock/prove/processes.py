@@ -19,7 +19,7 @@ from typing import Any
 from penstock.clock import SystemClock
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
-LOOK_S = 0.005
+LOOK_S, RAREST_LOOK_S = 0.005, 0.05
 CLOCK = SystemClock()
 
 
@@ -50,19 +50,27 @@ def until(
 
     Also ends, with what the condition finds then, when the process ends.
     """
-    ends_at = CLOCK.monotonic() + within_s
+    began_at = CLOCK.monotonic()
     watched = [os.pidfd_open(process.pid)] if process is not None and process.poll() is None else []
     try:
+        looked_at = began_at
         while not (found := condition()):
             if process is not None and process.poll() is not None:
                 return condition()
-            if CLOCK.monotonic() > ends_at:
+            now = CLOCK.monotonic()
+            if now > began_at + within_s:
                 raise Overdue(f"after {within_s:g} s still waiting until {what}")
-            select.select(watched, [], [], LOOK_S)
+            select.select(watched, [], [], rest_s(now - looked_at, now - began_at))
+            looked_at = CLOCK.monotonic()
         return found
     finally:
         for descriptor in watched:
             os.close(descriptor)
+
+
+def rest_s(took_s: float, waited_s: float) -> float:
+    """How long to rest after a look: who looks all the time keeps the processor from what is waited for."""
+    return min(RAREST_LOOK_S, max(LOOK_S, 10 * took_s, waited_s / 20))
 
 
 def pause(seconds: float, process: subprocess.Popen[str] | None = None) -> None:

@@ -135,7 +135,8 @@ class Workplace:
         return self.store.jobs.find(JobFilter(states=states, stage=stage, limit=1_000_000))
 
     def events(self, *kinds: str) -> list[EventRow]:
-        found = self.store.journal.events(after_id=0, limit=10_000_000)
+        kind = kinds[0] if len(kinds) == 1 else None
+        found = self.store.journal.events(after_id=0, limit=10_000_000, kind=kind)
         return [event for event in found if not kinds or event.kind in kinds]
 
     def worker_pid(self, process: subprocess.Popen[str]) -> int | None:
