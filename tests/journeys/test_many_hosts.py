@@ -6,6 +6,7 @@ import itertools
 import json
 import signal
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ from tests.journeys.test_together import TICKING
 from tests.postgres.server import Server
 
 LOST_HOST_S = 20.0
-TICKS = {"pipeline": "steps:ticks", "schedule": {"every": "2s"}}
+EVERY_S = 2.0
+TICKS = {"pipeline": "steps:ticks", "schedule": {"every": f"{EVERY_S:g}s"}}
 
 
 def pages(count: int) -> set[str]:
@@ -45,6 +47,20 @@ def lose(rig: Rig, process: subprocess.Popen[str]) -> None:
     for pid in [process.pid, *rig.worker_pids(process)]:
         kill(pid)
     process.wait()
+
+
+def assert_no_tick_is_doubled(rig: Rig) -> None:
+    """Each run was started by one tick, and each tick is of a moment of its own.
+
+    By what the journal says, and not by the time between two runs: who takes over starts what was missed at
+    once, and the tick after it is due when it is due.
+    """
+    [schedule] = rig.store.schedules.all()
+    ticks = rig.store.schedules.ticks(schedule.source_id, schedule.name, 1000)
+    fired = Counter(tick.run_id for tick in ticks if tick.outcome == "fired")
+    assert fired == Counter(run.id for run in rig.store.runs.newest("clock", limit=1000))
+    due = sorted(tick.due_at for tick in ticks)
+    assert all(later - earlier > EVERY_S / 2 for earlier, later in itertools.pairwise(due))
 
 
 def pids_by_host(rig: Rig, *processes: subprocess.Popen[str]) -> list[int]:
@@ -163,10 +179,9 @@ def test_when_the_scheduler_that_leads_is_lost_another_goes_on_and_no_tick_is_do
         print(f"another one fired after {took_s:.1f} s")
         in_time(took_s, TERM_S + 5)
         [second] = rig.store.leaders.all()
-        assert second.term == first.term + 1
+        assert second.term > first.term
         stop(worker, *(each for each in schedulers if each is not leader))
-        times = sorted(run.created_at for run in rig.store.runs.newest())
-        assert all(later - earlier > 0.5 for earlier, later in itertools.pairwise(times))
+        assert_no_tick_is_doubled(rig)
 
 
 def test_run_in_the_foreground_is_one_more_host(tmp_path: Path, database: str) -> None:
@@ -194,7 +209,10 @@ def test_restart_of_the_database_in_the_middle_of_a_job_spends_no_attempt(
         pids_by_host(rig, up)
         [run_id] = rig.enqueue("shop")
         wait_until_held(rig, 4)
+        away_at = CLOCK.monotonic()
         own_postgres.restart_immediate()
+        # A lease that ends before it is back is another promise: that of the outage below.
+        in_time(CLOCK.monotonic() - away_at, LEASE_S / 3)
         let_go(rig)
         rig.store.reopen()
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
@@ -214,12 +232,14 @@ def test_outage_longer_than_the_lease_makes_no_job_look_like_poison(
         [run_id] = rig.enqueue("shop")
         wait_until_held(rig, 4)
         forget_held(rig)
+        away_at = CLOCK.monotonic()
         own_postgres.stop(signal.SIGINT)
         over_at = CLOCK.monotonic() + LEASE_S + 5
         until(lambda: CLOCK.monotonic() > over_at, "the leases have run out")
         assert [process.poll() for process in hosts] == [None, None]
         own_postgres.start_again()
         wait_until_held(rig, 4)
+        minutes = 1 + (CLOCK.monotonic() - away_at) // 60
         let_go(rig)
         rig.store.reopen()
         until(lambda: rig.run(run_id).is_ended, "the run has ended")
@@ -227,8 +247,8 @@ def test_outage_longer_than_the_lease_makes_no_job_look_like_poison(
         assert rig.events("worker.reaped") == []
         assert {row.data["pid"] for row in rig.store.records.of("page")}.isdisjoint(pids)
         for process in hosts:
-            # Once by the supervisor, once by its worker.
-            assert rig.output(process).count("can't reach the database") <= 2
+            # Once a minute by the supervisor, and once by its worker.
+            assert rig.output(process).count("can't reach the database") <= 2 * minutes
             assert "Traceback" not in rig.output(process)
         stop(*hosts)
         rig.assert_sound()
