@@ -364,7 +364,7 @@ def test_short_absence_is_no_gap(quoted: Project, clock: VirtualClock) -> None:
 def test_stream_that_listens_is_known_to_be_alive(quoted: Project, clock: VirtualClock) -> None:
     """It beats while it listens, whether anything comes or not."""
     run_id = stream_of(quoted)
-    listened(quoted, clock, 3600.0, seed=1)
+    listened(quoted, clock, 600.0, seed=1)
     alive_at = quoted.connection.jobs.stream_alive_at(quoted.source_ids["ticks"])
 
     assert alive_at is not None
