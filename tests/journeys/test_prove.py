@@ -15,6 +15,7 @@ import pytest
 
 from penstock.prove.scratch import PREFIX, SCHEMA_PREFIX
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK, until
+from tests.snapshots.s3 import ask, environment, s3_server
 
 # Loaded by every Python that is started with it: a store that loses what it said was settled.
 FORGETFUL = """
@@ -53,6 +54,18 @@ from penstock.prove.workplace import Workplace
 
 events = Workplace.events
 Workplace.events = lambda self, *kinds: [*events(self, *kinds), *events(self, "job.succeeded")[:1]]
+"""
+
+
+# A scene that is over before anything was struck, and one that was struck too seldom.
+MISSING = """
+from penstock.prove import scenes
+from penstock.prove.scenes.stage import Scene
+from penstock.prove.verdict import Verdict
+
+for name, faults in (("kills", 0), ("clock", 3)):
+    verdict = Verdict(name, name, faults=faults, wanted=4)
+    scenes.SCENES[name] = Scene(name, name, lambda stage, verdict=verdict: verdict)
 """
 
 
@@ -100,6 +113,7 @@ def test_what_holds_is_said_to_hold_and_what_was_not_tested_is_named(tmp_path: P
     )
     kills, server = proof["scenes"]
     assert (kills["scene"], kills["state"], kills["faults"]) == ("kills", "held", 2)
+    assert (kills["wanted"], proof["thin"]) == (2, False)
     assert (kills["lost"], kills["duplicated"], kills["unfinished"]) == (0, 0, 0)
     assert kills["records"] >= 100
     assert kills["records"] < kills["requests"] <= kills["counted"]
@@ -129,6 +143,42 @@ def test_promise_that_is_broken_on_purpose_is_found(
     assert any(complaint in violation for violation in network["violations"])
     assert (network["lost"] > 0) == (shim is FORGETFUL)
     assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(("scene", "state"), [("kills", "not_tested"), ("clock", "held")])
+def test_scene_that_strikes_too_seldom_proves_nothing(
+    tmp_path: Path, scene: str, state: str
+) -> None:
+    code, proof = prove(project(tmp_path), "--only", scene, shim=MISSING)
+    assert (code, proof["thin"]) == (3, True)
+    assert [each["state"] for each in proof["scenes"]] == [state]
+
+
+def test_what_must_be_mended_first_is_said_before_anything_is_killed(tmp_path: Path) -> None:
+    folder = project(tmp_path, store="postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")
+    done = subprocess.run(
+        [*PENSTOCK, "prove"], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.returncode == 5
+    assert "begins" not in done.stderr
+    assert "can't reach the database" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert left(tmp_path) == []
+
+
+@pytest.mark.torture
+def test_bucket_is_used_and_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with s3_server() as port:
+        for name, value in environment(port).items():
+            monkeypatch.setitem(ENVIRONMENT, name, value)
+        assert ask(port, "PUT", "/bucket").status == 200
+        folder = project(tmp_path, snapshots="s3://bucket/of-the-project")
+        code, proof = prove(folder, "--only", "network,kills", "--kills", "3")
+        kept = ask(port, "GET", "/bucket?list-type=2").body
+    assert (code, proof["snapshots"]) == (0, "s3")
+    assert b"<Key>" not in kept
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import StoreError
+from penstock.errors import PenstockError, StoreError
 from penstock.private_files import FOLDER_MODE
 from penstock.prove.processes import own_environment
 from penstock.prove.workplace import Workplace
 from penstock.settings import Settings
 from penstock.settings.address import server_of, through_port, without_schema
+from penstock.snapshots import Capture, open_snapshots
 from penstock.store.address import drop_scratch_schema
 
 PREFIX = ".penstock-prove-"
@@ -27,6 +28,7 @@ STORE, SNAPSHOTS = "SCRATCH_STORE", "SCRATCH_SNAPSHOTS"
 USUAL_CONCURRENCY = 4
 MOST_CONCURRENCY = 64
 LEAST_FREE_BYTES = 300_000_000
+TRIAL = Capture("http://127.0.0.1/", 200, {}, b"kept", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,17 @@ class Scratch:
         self._snapshots = self._own_snapshots()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._snapshots is not None:
             shutil.rmtree(self._snapshots, ignore_errors=True)
         for place in self._buckets:
             _empty(place)
+        # What kept the scratch project from being made is said; there is nothing to drop then, or no way to.
+        is_told = isinstance(error, PenstockError)
         for schema in self._schemas:
-            drop_scratch_schema(self._settings.store, schema)
+            with suppress(*([StoreError] if is_told else [])):
+                drop_scratch_schema(self._settings.store, schema)
 
     def terms(self) -> Terms:
         """What is taken over."""
@@ -115,6 +120,17 @@ class Scratch:
             yield place
         finally:
             place.close()
+
+    def try_out(self) -> None:
+        """Refuse what the operator must mend first: a driver, a right, a bucket that is not there."""
+        with self.place({}, "") as place:
+            place.store.upkeep.check()
+            settings = place.settings()
+            snapshots = open_snapshots(settings.snapshots, "prove")
+            [kept] = snapshots.append([TRIAL])
+            snapshots.sync()
+            snapshots.read(kept)
+            snapshots.close()
 
     def server(self) -> tuple[str, int]:
         """The host and port of the Postgres server; ("", 0) where it has no single one."""
@@ -171,8 +187,6 @@ def _own_folder(beside: Path) -> Path:
 
 
 def _empty(bucket: str) -> None:
-    from penstock.snapshots import open_snapshots
-
     with suppress(StoreError, ImportError):
         snapshots = open_snapshots(bucket, "prove")
         snapshots.remove([segment for segment, _ in snapshots.segments()])

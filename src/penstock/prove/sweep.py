@@ -17,6 +17,7 @@ from penstock.settings import Settings
 
 USUAL_KILLS = 20
 LARGEST_SEED = 1 << 32
+MORE = "a busy machine needs more --minutes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class Proof:
         states = {verdict.state for verdict in self.verdicts}
         return "broken" not in states and "held" in states
 
+    @property
+    def is_thin(self) -> bool:
+        """Whether a scene that was begun was struck never, or less often than it was to be."""
+        return any(verdict.is_thin or verdict.is_missed for verdict in self.verdicts)
+
 
 def prove(
     settings: Settings, plan: Plan, tell: Callable[[str, str], None] = lambda scene, what: None
@@ -60,6 +66,7 @@ def prove(
     ends_at = began + plan.minutes * 60 if plan.minutes is not None else float("inf")
     with Scratch(settings) as scratch, Site() as site:
         _refuse_small_disk(scratch)
+        scratch.try_out()
         proof = Proof(plan.seed, scratch.terms())
         rounds = 0
         while True:
@@ -108,6 +115,9 @@ def _played(scene: Scene, stage: Stage) -> Verdict:
         verdict = Verdict(scene.name, scene.title, rounds=1)
         verdict.wrong(str(error))
     verdict.seconds = CLOCK.monotonic() - began
+    if verdict.state == "held" and not verdict.faults:
+        verdict.state, verdict.is_missed = "not_tested", True
+        verdict.text = f"nothing was hit before the work was done; {MORE}"
     return verdict
 
 

@@ -12,7 +12,8 @@ State = Literal["held", "broken", "not_tested"]
 class Verdict(msgspec.Struct):
     """What one kind of fault came to, over all its rounds. `lost` and `duplicated` are records.
 
-    `requests` are counted by the site that was asked, `counted` by the budget that pays for them.
+    `requests` are counted by the site that was asked, `counted` by the budget that pays for them. `wanted` is
+    how many faults its first round was to have: with fewer, little was proved.
     """
 
     scene: str
@@ -22,6 +23,7 @@ class Verdict(msgspec.Struct):
     text: str = ""
     rounds: int = 0
     faults: int = 0
+    wanted: int = 1
     records: int = 0
     lost: int = 0
     duplicated: int = 0
@@ -30,6 +32,8 @@ class Verdict(msgspec.Struct):
     counted: int = 0
     recoveries_s: list[float] = []
     violations: list[str] = []
+    # Whether it was begun, and nothing was hit.
+    is_missed: bool = False
     seconds: float = 0.0
 
     def wrong(self, *problems: str) -> None:
@@ -37,6 +41,11 @@ class Verdict(msgspec.Struct):
         if problems:
             self.state = "broken"
             self.violations += problems
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether it was struck less often than it was to be."""
+        return self.state == "held" and self.faults < self.wanted
 
     def add(self, other: Verdict) -> None:
         """Another round of the same."""

@@ -23,7 +23,8 @@ class ProvedSceneView(View, frozen=True, kw_only=True):
     """One kind of fault: `state` is held, broken or not_tested, and `text` says what was done, or why not.
 
     `lost` and `duplicated` are records; `unfinished` are pages. `requests` were counted by the site that was
-    asked, and `counted` by the budget. `faults` are kills, steps of the clock, pages that failed, and so on.
+    asked, and `counted` by the budget. `faults` are kills, steps of the clock, pages that failed, and so on;
+    `wanted` is how many the first round was to have.
     """
 
     scene: str
@@ -32,6 +33,7 @@ class ProvedSceneView(View, frozen=True, kw_only=True):
     text: str
     rounds: int
     faults: int
+    wanted: int
     records: int
     lost: int
     duplicated: int
@@ -46,10 +48,11 @@ class ProvedSceneView(View, frozen=True, kw_only=True):
 class ProofView(View, frozen=True, kw_only=True):
     """What all scenes came to. `held`: something was tried, and all of it held.
 
-    The first keys say what was taken over from the project.
+    `thin`: a scene that was begun was struck never, or less often than it was to be. The first keys say what was taken over from the project.
     """
 
     held: bool
+    thin: bool
     seed: int
     store: str
     synchronous: str
@@ -73,6 +76,7 @@ def proof_view(proof: Proof) -> ProofView:
     terms = proof.terms
     return ProofView(
         held=proof.held,
+        thin=proof.is_thin,
         seed=proof.seed,
         store=terms.store,
         synchronous=terms.synchronous,
@@ -85,7 +89,7 @@ def proof_view(proof: Proof) -> ProofView:
 
 def _scene_view(verdict: Verdict) -> ProvedSceneView:
     same = (
-        "scene", "title", "state", "text", "rounds", "faults", "records", "lost", "duplicated",
+        "scene", "title", "state", "text", "rounds", "faults", "wanted", "records", "lost", "duplicated",
         "unfinished", "requests", "counted", "violations",
     )  # fmt: skip
     ordered = sorted(verdict.recoveries_s)

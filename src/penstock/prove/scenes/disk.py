@@ -7,7 +7,7 @@ from penstock.jobs.job import JobState
 from penstock.prove.pipelines import GREEDY
 from penstock.prove.processes import until
 from penstock.prove.scenes.stage import Scene, Stage, look_at
-from penstock.prove.scenes.writes import swept
+from penstock.prove.scenes.writes import LEAST_POINTS, swept
 from penstock.prove.small_disk import SMALL_MB, SmallDisk
 from penstock.prove.verdict import Verdict
 
@@ -61,8 +61,8 @@ def _mounted(stage: Stage) -> Verdict:
 
 
 def _injected(stage: Stage, why_not: str) -> Verdict:
-    found = swept(stage, "full", min(INJECTED_S, max(2.0, stage.left_s / 2)))
-    verdict = Verdict(NAME, TITLE, rounds=1, faults=found["points"])
+    found = swept(stage, "full", min(INJECTED_S, stage.left_s / 2), stage.left_s)
+    verdict = Verdict(NAME, TITLE, rounds=1, faults=found["points"], wanted=LEAST_POINTS)
     verdict.wrong(*found["violations"][:20])
     verdict.text = f"no real full disk ({why_not}): injected under SQLite instead: {found['words']}"
     return verdict

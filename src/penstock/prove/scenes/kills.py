@@ -42,8 +42,7 @@ def play(stage: Stage) -> Verdict:
         verdict.recoveries_s = recovery_times(place, killer.strikes)
         whom = ", ".join(f"{name} {times}" for name, times in killer.deaths.items())
         verdict.text = f"killed: {whom}"
-        if not killer.strikes:
-            verdict.wrong("nothing was killed: the run ended before the first moment came")
+        verdict.wanted = stage.kills
     return verdict
 
 

@@ -30,7 +30,8 @@ def play(stage: Stage) -> Verdict:
         look_at(place, run_id, expected, verdict, requests=counts.total())
         # A fault that was not met again was taken for an answer.
         once = [path for path in expected if path.split("/")[1] in BROKEN_WAYS and counts[path] < 2]
-        verdict.faults = sum(path.split("/")[1] in BROKEN_WAYS for path in expected)
+        verdict.wanted = sum(path.split("/")[1] in BROKEN_WAYS for path in expected)
+        verdict.faults = verdict.wanted - len(once)
         if once:
             verdict.wrong(f"{len(once)} failed pages were not asked for again, such as {once[0]}")
         verdict.text = "each failed once: " + ", ".join(BROKEN_WAYS)

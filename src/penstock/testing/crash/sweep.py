@@ -24,6 +24,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import takewhile
 from math import inf
 from pathlib import Path
@@ -58,14 +59,26 @@ TOO_LONG_S = 60
 ENDED_WELL, ENDED_BY_STORE, ENDED_BADLY = 0, 5, 1
 
 
+@dataclass(frozen=True, slots=True)
+class Time:
+    """How long a sweep begins new points: longer than usual until it has the least points, but never too long."""
+
+    usual_s: float = inf
+    least: int = 0
+    longest_s: float = inf
+
+
+ENDLESS = Time()
+
+
 class Sweep:
     """One sweep in a folder: its points, and what was found wrong at them."""
 
     def __init__(
-        self, root: Path, rng: random.Random, scene: str = "full", seconds: float = inf
+        self, root: Path, rng: random.Random, scene: str = "full", time: Time = ENDLESS
     ) -> None:
         self.scene = scene
-        self._ends_at = CLOCK.monotonic() + seconds
+        self._time, self._began = time, CLOCK.monotonic()
         self.folder = root / "project"
         self.acks = root / "elsewhere" / "acks"
         self.rng = rng
@@ -75,9 +88,13 @@ class Sweep:
 
     def in_time(self, things: Iterable[Thing]) -> Iterator[Thing]:
         """These, one after the other, as long as there is time."""
-        for thing in takewhile(lambda _: CLOCK.monotonic() < self._ends_at, things):
+        for thing in takewhile(lambda _: self._has_time(), things):
             yield thing
             self.done += 1
+
+    def _has_time(self) -> bool:
+        gone = CLOCK.monotonic() - self._began
+        return gone < (self._time.longest_s if self.done < self._time.least else self._time.usual_s)
 
     def renew(self) -> None:
         fresh_folder(self.folder)
@@ -218,6 +235,8 @@ def main() -> int:
     parser.add_argument("--points", type=int, default=1 << 30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--seconds", type=float, default=inf, help="begin no point after these")
+    parser.add_argument("--least", type=int, default=0, help="but begin at least so many points")
+    parser.add_argument("--longest", type=float, default=inf, help="unless these are over, too")
     parser.add_argument(
         "--dir", type=Path, help="where the files lie (in memory, if there is room)"
     )
@@ -225,7 +244,8 @@ def main() -> int:
     args = parser.parse_args()
     began = CLOCK.monotonic()
     with _folder(args.dir) as root:
-        sweep = Sweep(root, random.Random(args.seed), args.of, args.seconds)
+        time = Time(args.seconds, args.least, args.longest)
+        sweep = Sweep(root, random.Random(args.seed), args.of, time)
         words = SWEEPS[args.sweep](sweep, args.points)
     seconds = CLOCK.monotonic() - began
     if args.json:
