@@ -26,6 +26,7 @@ from penstock.schedules import Cron
 from penstock.settings import ScheduleSettings
 from penstock.settings.values import TriggerSettings
 from tests.contract.sql_clients import STEPS, a_failed_run
+from tests.journeys.rig import ENVIRONMENT, PENSTOCK
 from tests.postgres.pg_cron import SETTINGS, clock_at, postgres_with_cron
 from tests.postgres.server import Server
 from tests.postgres.workspace import Workspace, until
@@ -250,6 +251,102 @@ def test_seconds_are_refused_by_a_pg_cron_that_does_not_know_them(cron: Cron15) 
     with pytest.raises(psycopg.errors.RaiseException, match=r"need pg_cron 1\.5"):
         cron.rows(text)
     assert cron.jobs() == {}
+
+
+def penstock(cron: Cron15, *words: str) -> tuple[int, str]:
+    """A command in the project's folder: its exit code, and all that it printed."""
+    done = subprocess.run(
+        [*PENSTOCK, "export", "pg-cron", *words],
+        cwd=cron.folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_check_says_what_running_the_script_would_change_and_changes_nothing(cron: Cron15) -> None:
+    cron.write({"acme.com": {"cron": "30 1 * * *"}, "beta.com": {"every": "1h"}}, timers="external")
+    code, told = penstock(cron, "--check")
+    assert code == 4
+    assert "penstock db sql install" in told
+    assert "acme.com/main: missing (30 1 * * *)" in told
+    with cron.project() as project:
+        project.sql.install()
+    file = str(cron.folder / "cron.sql")
+    assert penstock(cron, "--output", file)[0] == 0
+    cron.rows(Path(file).read_text())
+    code, told = penstock(cron, "--check", "--output", file)
+    assert (code, "as in penstock.yaml" in told) == (0, True)
+
+    # One was changed by hand, one switched off, one left penstock.yaml, one is new.
+    cron.server.admin("UPDATE cron.job SET schedule = '1 1 * * *' WHERE jobid = 1", DATABASE)
+    cron.server.admin("UPDATE cron.job SET command = 'SELECT 1' WHERE jobid = 3", DATABASE)
+    cron.server.admin("UPDATE cron.job SET active = false WHERE jobid = 4", DATABASE)
+    cron.write({"acme.com": {"cron": "30 1 * * *"}, "gamma.com": {"every": "1h"}})
+    before = cron.rows("SELECT * FROM cron.job ORDER BY jobid")
+    code, told = penstock(cron, "--check", "--output", file, "--json")
+    found = json.loads(told)
+    assert code == 4
+    assert [(each["job"], each["state"]) for each in found["differences"]] == [
+        ("acme.com/main", "changed"),
+        ("gamma.com/main", "missing"),
+        ("(retries)", "changed"),
+        ("beta.com/main", "gone"),
+    ]
+    assert found["differences"][0]["found"] == "1 1 * * *"
+    assert found["notes"] == ["(watchdog) is switched off in the database"]
+    assert [f"{file} is not of this penstock.yaml" in each for each in found["problems"]] == [True]
+    assert cron.rows("SELECT * FROM cron.job ORDER BY jobid") == before
+
+    cron.write({"acme.com": {"every": "30s"}})
+    code, told = penstock(cron, "--check")
+    assert (code, "need pg_cron 1.5" in told) == (4, True)
+
+
+def test_jobs_for_a_database_without_pg_cron_run_in_it(cron: Cron15) -> None:
+    """The project is in `depot`, and pg_cron in `shop`."""
+    cron.server.create_database("depot")
+    try:
+        cron.write(
+            {"beta.com": {"cron": "30 1 * * *"}}, timers="external", store=cron.server.url("depot")
+        )
+        with cron.project() as project:
+            project.sql.install()
+        where = ("--database", "depot", "--cron-database", DATABASE)
+        text = script(cron, database="depot", retries="30 1 * * *", watchdog="off")
+        with pytest.raises(psycopg.errors.RaiseException, match="may not have pg_cron") as refused:
+            cron.rows(text)
+        grant = str(refused.value.diag.message_hint).rpartition(": ")[2]
+        assert grant.startswith("GRANT EXECUTE ON FUNCTION cron.schedule_in_database")
+        cron.server.admin(grant, DATABASE)  # type: ignore[arg-type]
+        wrong = script(cron, database="dept")
+        with pytest.raises(psycopg.errors.RaiseException, match="there is no database dept"):
+            cron.rows(wrong)
+        # Nobody clears pg_cron's memory on the night of this test, so its job is told to.
+        due = text.replace("'23 3 * * *'", "'30 1 * * *'")
+        for _ in range(2):
+            cron.rows(due)
+        homes = dict(cron.rows("SELECT split_part(jobname, ':', 3), database FROM cron.job"))
+        assert homes == {"beta.com/main": "depot", "(retries)": "depot", "(history)": DATABASE}
+        options = (*where, "--retries", "30 1 * * *", "--watchdog", "off")
+        assert "(history): changed" in penstock(cron, *options, "--check")[1]
+        cron.rows(text)
+        assert penstock(cron, *options, "--check")[0] == 0
+        cron.rows(due)
+
+        see_firing(cron, 3)
+        told = cron.rows("SELECT DISTINCT status FROM cron.job_run_details")
+        assert told == [("succeeded",)], cron.rows("SELECT * FROM cron.job_run_details")
+        with cron.project() as project:
+            assert project.sql.perform() == 1
+            assert [run.source for run in project.runs.list().items] == ["beta.com"]
+        cron.write({}, timers="external", store=cron.server.url("depot"))
+        cron.rows(script(cron, database="depot", retries="off", watchdog="off"))
+        assert cron.jobs() == {}
+    finally:
+        cron.server.drop_database("depot")
 
 
 YEAR = 2027

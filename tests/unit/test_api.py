@@ -37,6 +37,7 @@ NOT_SERVED = {
     "drains.perform_run": "works in the calling process",
     "drains.plan": "loads the pipeline's code in the server's process",
     "drains.stages": "runs.stages has the counts",
+    "exports.check_pg_cron": "is asked by whoever installs the script, at a shell",
     "exports.deploy": "takes a path, and is about the host where it is called",
     "exports.metabase": "sets up another program once, at a shell",
     "exports.pg_cron": "is installed by whoever has the rights in the database, at a shell",

@@ -1,4 +1,7 @@
-"""Exports: schedules for a scheduler that is not Penstock's, dashboards and rules. They open no database."""
+"""Exports: schedules for a scheduler that is not Penstock's, dashboards and rules.
+
+Only `check_pg_cron` opens a database.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from penstock.app.noun import Noun
-from penstock.app.views.exports import ExportView, Target
+from penstock.app.views.exports import CronCheckView, ExportView, Target
 from penstock.errors import ConfigError, UsageError, nearest
 from penstock.exporters.starts import Inexpressible, Place, starts_of
 from penstock.settings import Settings, SourceSettings, normalise_source, parse_timezone
@@ -131,6 +134,33 @@ class Exports(Noun):
         if not settings.is_on_postgres:
             notes.append("this project is on SQLite now: pg_cron needs store: postgresql://…")
         return msgspec.structs.replace(found, notes=notes)
+
+    def check_pg_cron(
+        self,
+        *,
+        retries: str = "17 * * * *",
+        attempts: int = 3,
+        watchdog: str = "*/5 * * * *",
+        patience: str = "5m",
+        schema: str = "",
+        database: str = "",
+        cron_database: str = "",
+    ) -> CronCheckView:
+        """Whether pg_cron has the jobs that `pg_cron` would make with the same options; changes nothing.
+
+        `cron_database` is the one that has pg_cron (that of the project, or the server's usual one).
+        """
+        from penstock.app.cron_check import compared
+        from penstock.exporters.pg_cron import cron_script
+
+        settings = self._project.settings
+        _refuse_secret_schedules(settings)
+        for name in filter(None, (schema, database, cron_database)):
+            _refuse_name(name)
+        upkeep = _upkeep(retries, attempts, watchdog, patience)
+        starts = starts_of(list(settings.sources.values()))
+        script, _ = cron_script(starts, settings.project, upkeep, self._year(), schema, database)
+        return compared(settings, script, cron_database)
 
     def supabase(
         self,

@@ -23,11 +23,11 @@ MEANINGS = {
     USAGE: "the command, the configuration or a pipeline is wrong; nothing was started",
     PARTIAL: (
         "a run ended partial: some of its pages are in quarantine; an export or a golden corpus left "
-        "something out; or `prove` could test nothing"
+        "something out; or `prove` tested too little"
     ),
     FAILED: (
         "a run failed or was cancelled; a route did not accept a test; `doctor` found a problem, "
-        "`golden check` a difference, or `prove` a broken promise"
+        "`golden check` or `export pg-cron --check` a difference, or `prove` a broken promise"
     ),
     STORE: "the database can't be opened, read or written, or `db check` found problems",
     ALREADY_RUNNING: "another Penstock works on this project",

@@ -30,6 +30,23 @@ KNOWS_SECONDS = r"""
     RAISE EXCEPTION 'schedules in seconds need pg_cron 1.5 or later'
       USING HINT = 'update pg_cron, or give these schedules a minute or more in penstock.yaml';
   END IF;"""
+# pg_cron grants it to nobody, and did not have it before 1.4.
+MAY_SCHEDULE_ELSEWHERE = """
+  IF NOT EXISTS (SELECT 1 FROM pg_proc
+      WHERE pronamespace = 'cron'::regnamespace AND proname = 'schedule_in_database') THEN
+    RAISE EXCEPTION 'jobs for another database need pg_cron 1.4 or later'
+      USING HINT = 'update pg_cron, or have it in the database of this project: cron.database_name';
+  END IF;
+  IF NOT (SELECT bool_and(has_function_privilege(oid, 'EXECUTE')) FROM pg_proc
+      WHERE pronamespace = 'cron'::regnamespace AND proname = 'schedule_in_database') THEN
+    RAISE EXCEPTION 'the role % may not have pg_cron start jobs in another database', current_user
+      USING HINT = format('as an administrator, in the database %I: '
+        'GRANT EXECUTE ON FUNCTION cron.schedule_in_database TO %I', current_database(), current_user);
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM pg_database WHERE datname = place) THEN
+    RAISE EXCEPTION 'there is no database %', place
+      USING HINT = 'penstock export pg-cron --database names the one that has the project';
+  END IF;"""
 FINDS_VIEWS = """
   SELECT min(n.nspname) INTO views FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
   WHERE c.relname = 'ingestion_jobs'
@@ -44,10 +61,10 @@ BEFORE_JOBS = """
   PERFORM pg_advisory_xact_lock(hashtext(prefix));
   FOR wanted IN SELECT * FROM (VALUES"""
 AFTER_JOBS = """\
-  ) AS v (name, schedule, command) WHERE name IS NOT NULL LOOP
+  ) AS v (name, schedule, command, home) WHERE name IS NOT NULL LOOP
     wanted.command := '/* ' || prefix || ' ' || version || ' */ '
       || replace(wanted.command, '@views@', coalesce(quote_ident(views), ''));
-    IF EXISTS (SELECT 1 FROM cron.job WHERE jobname = wanted.name AND database <> place) THEN
+    IF EXISTS (SELECT 1 FROM cron.job WHERE jobname = wanted.name AND database <> wanted.home) THEN
       RAISE EXCEPTION 'the job % is of another database', wanted.name
         USING HINT = 'two projects of one name share this pg_cron: change project: in one penstock.yaml';
     END IF;
@@ -60,11 +77,12 @@ AFTER_JOBS = """\
   END LOOP;
   -- What is no longer in penstock.yaml.
   FOR gone IN SELECT jobid FROM cron.job
-    WHERE starts_with(jobname::text, prefix) AND database = place AND jobname::text <> ALL (names) LOOP
+    WHERE starts_with(jobname::text, prefix) AND database IN (place, current_database())
+      AND jobname::text <> ALL (names) LOOP
     PERFORM cron.unschedule(gone.jobid);
   END LOOP;"""
 HERE = "cron.schedule(wanted.name, wanted.schedule, wanted.command)"
-ELSEWHERE = "cron.schedule_in_database(wanted.name, wanted.schedule, wanted.command, place)"
+ELSEWHERE = "cron.schedule_in_database(wanted.name, wanted.schedule, wanted.command, wanted.home)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +94,8 @@ class CronJob:
     command: str
     # Said above it in the file.
     title: str
+    # Whether it is about pg_cron itself, and so runs in the database that has it.
+    is_about_cron: bool = False
 
     @property
     def is_in_seconds(self) -> bool:
@@ -158,6 +178,8 @@ class Script:
         lines = [HAS_PG_CRON]
         if any(each.is_in_seconds for each in self.jobs):
             lines.append(KNOWS_SECONDS.lstrip("\n"))
+        if self.database:
+            lines.append(MAY_SCHEDULE_ELSEWHERE.lstrip("\n"))
         if self.finds_views:
             lines.append(FINDS_VIEWS.lstrip("\n"))
         return [*lines, *self.checks]
@@ -166,13 +188,14 @@ class Script:
         lines = [BEFORE_JOBS.lstrip("\n")]
         for number, each in enumerate(self.jobs, 1):
             comma = "" if number == len(self.jobs) else ","
+            home = "current_database()" if each.is_about_cron else "place"
             lines += [
                 f"    -- {_comment(each.title)}",
                 f"    ({literal(self.name_of(each))}, {literal(each.schedule)},",
-                f"      {literal(each.command)}){comma}",
+                f"      {literal(each.command)}, {home}){comma}",
             ]
         if not self.jobs:
-            lines.append("    (NULL::text, NULL::text, NULL::text)")
+            lines.append("    (NULL::text, NULL::text, NULL::text, NULL::text)")
         return [*lines, AFTER_JOBS.replace("@schedule@", ELSEWHERE if self.database else HERE)]
 
     def _shown(self) -> list[str]:

@@ -49,6 +49,19 @@ def pg_cron(
     database: str = "",
 ) -> Export:
     """The script to be run by psql, by the role that the jobs are to run as."""
+    script, found = cron_script(starts, project, upkeep, year, schema, database)
+    return Export({FILE: script.text}, found.left_out, found.otherwise)
+
+
+def cron_script(
+    starts: Sequence[Start],
+    project: str,
+    upkeep: Upkeep,
+    year: int,
+    schema: str = "",
+    database: str = "",
+) -> tuple[Script, Collected]:
+    """The same, and what could not be said in it."""
     found = collected(starts, year, _insert)
     jobs = (*found.jobs, *_upkeep_jobs(upkeep))
     script = Script(
@@ -69,7 +82,7 @@ def pg_cron(
         "penstock.yaml, or it starts these schedules, too.",
         *remarks(found),
     ]
-    return Export({FILE: replace(script, head=head).text}, found.left_out, found.otherwise)
+    return replace(script, head=head), found
 
 
 def remarks(found: Collected) -> list[str]:
@@ -152,4 +165,4 @@ def history_job(days: int) -> CronJob:
         "AND username = current_user AND command LIKE '/* penstock%'"
     )
     title = f"Deletes what pg_cron remembers of these jobs after {count(days, 'day')}"
-    return CronJob("(history)", HISTORY, command, title)
+    return CronJob("(history)", HISTORY, command, title, is_about_cron=True)

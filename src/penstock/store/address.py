@@ -19,6 +19,7 @@ from penstock.store.store import Store
 
 if TYPE_CHECKING:
     from penstock.store.copy_progress import End
+    from penstock.store.cron_jobs import CronJobs
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -80,6 +81,13 @@ def drop_scratch_schema(address: str, schema: str) -> None:
     with _driver_wanted():
         from penstock.store.postgres.scratch import drop_schema
     drop_schema(address, schema)
+
+
+def cron_jobs_of(settings: Settings, prefix: str, schema: str = "", home: str = "") -> CronJobs:
+    """The jobs of pg_cron that are of this project; `home` is the database of its server that has pg_cron."""
+    with _driver_wanted():
+        from penstock.store.postgres.cron_jobs import read_cron_jobs
+    return read_cron_jobs(settings.store, prefix, schema, home)
 
 
 @contextmanager

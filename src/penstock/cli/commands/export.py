@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.app.exports import Exports
-    from penstock.app.views.exports import ExportView
+    from penstock.app.views.exports import CronCheckView, CronDifferenceView, ExportView
 
 DESCRIPTION = """\
 Write the schedules of penstock.yaml for GitHub Actions, cron or systemd (each start is a `penstock run`), or
@@ -54,7 +54,10 @@ A Dockerfile and a compose file (Postgres, two workers, the dashboard), and syst
 PG_CRON = """\
 SQL that has pg_cron start the schedules inside the database, retry what failed, and watch whether anybody
 works. Run it with psql as often as you like: each entry is one job, what left penstock.yaml is unscheduled.
-The jobs use the views of `penstock db sql install`; `penstock up` does what they ask for. See docs/sql.md."""
+The jobs use the views of `penstock db sql install`; `penstock up` does what they ask for. See docs/sql.md.
+
+--check runs nothing and writes nothing. It ends with 0 if the jobs in the database (and FILE, with --output)
+are as penstock.yaml has them, and with 4 if one is missing, changed or no longer in it."""
 SUPABASE = """\
 SQL that has Supabase's pg_cron raise signals at this project's trigger (`penstock web` or `penstock trigger
 serve`) by pg_net, with address and token from the vault. What was not accepted is sent again, and nothing
@@ -123,7 +126,8 @@ def _register_databases(targets: Commands) -> None:
         "pg-cron",
         "SQL for pg_cron",
         PG_CRON,
-        '  penstock export pg-cron | psql -v ON_ERROR_STOP=1 "$DATABASE_URL"',
+        '  penstock export pg-cron | psql -v ON_ERROR_STOP=1 "$DATABASE_URL"\n'
+        "  penstock export pg-cron --check",
     )
     cron.add_argument("--output", type=Path, metavar="FILE", help="write it there (stdout)")
     _add_upkeep(cron, "17 * * * *", 3, "*/5 * * * *", "5m")
@@ -136,6 +140,18 @@ def _register_databases(targets: Commands) -> None:
         metavar="NAME",
         help="the database of this project, where pg_cron is in another, and the script is run there",
     )
+    cron.add_argument(
+        "--check",
+        action="store_true",
+        help="change nothing: compare the jobs in the database, and FILE, with penstock.yaml",
+    )
+    cron.add_argument(
+        "--cron-database",
+        default="",
+        metavar="NAME",
+        help="for --check: the database that has pg_cron (found by itself where the user may)",
+    )
+    cron.add_argument("--json", action="store_true", help="print what --check finds as JSON")
     cron.set_defaults(run=_pg_cron)
     supabase = add_verb(
         targets,
@@ -223,16 +239,72 @@ def _systemd(args: argparse.Namespace) -> int:
 
 
 def _pg_cron(args: argparse.Namespace) -> int:
+    if args.json and not args.check:
+        raise UsageError("--json is for --check: without it, the script itself is printed")
+    options = {
+        "retries": args.retries,
+        "attempts": args.attempts,
+        "watchdog": args.watchdog,
+        "patience": args.patience,
+        "schema": args.schema,
+        "database": args.database,
+    }
     with _exports(args) as exports:
-        found = exports.pg_cron(
-            retries=args.retries,
-            attempts=args.attempts,
-            watchdog=args.watchdog,
-            patience=args.patience,
-            schema=args.schema,
-            database=args.database,
-        )
+        found = exports.pg_cron(**options)
+        if args.check:
+            checked = exports.check_pg_cron(**options, cron_database=args.cron_database)
+            return _check(args, found, checked)
     return _tell(args.out, found, file=args.output)
+
+
+def _check(args: argparse.Namespace, script: ExportView, found: CronCheckView) -> int:
+    """Print what differs; exit code 4 if something does."""
+    out, problems = args.out, [*found.problems, *_file_problems(args.output, script)]
+    if args.json:
+        out.json({**found.as_json(), "problems": problems})
+    else:
+        for each in found.differences:
+            for line in _difference(each):
+                out.line(line)
+        for problem in problems:
+            out.line(problem)
+        if found.pg_cron is not None:
+            out.line(_summary(found))
+        for note in found.notes:
+            out.note(note)
+    return exits.DONE if found.is_current and not problems else exits.FAILED
+
+
+def _file_problems(file: Path | None, script: ExportView) -> list[str]:
+    if file is None:
+        return []
+    again = f"penstock export pg-cron --output {file} writes it again"
+    try:
+        kept = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return [f"{file} can't be read; {again}"]
+    return [] if kept in script.files.values() else [f"{file} is not of this penstock.yaml; {again}"]
+
+
+def _difference(each: CronDifferenceView) -> list[str]:
+    match each.state:
+        case "missing":
+            return [f"{each.job}: missing ({each.wanted})"]
+        case "gone":
+            return [f"{each.job}: no longer in penstock.yaml"]
+        case _:
+            return [f"{each.job}: changed", f"  - {each.found}", f"  + {each.wanted}"]
+
+
+def _summary(found: CronCheckView) -> str:
+    from penstock.cli.render.wording import count
+
+    where = f"{found.database} (pg_cron {found.pg_cron}, as {found.role})"
+    if not found.differences:
+        jobs = count(found.jobs, "job")
+        return f"{where}: {jobs}, version {found.version}{'' if found.problems else ': as in penstock.yaml'}"
+    names = len({each.job for each in found.differences})
+    return f"{where}: {count(names, 'job')} not as in penstock.yaml; run the script again"
 
 
 def _supabase(args: argparse.Namespace) -> int:
