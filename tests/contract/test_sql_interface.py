@@ -159,6 +159,58 @@ def test_supplier_references_are_counted_by_status_and_are_new_without_one(
     assert sorted(ask(client, kind, AGING)) == [("linked", 1), ("new", 2)]
 
 
+@pytest.mark.parametrize("statement", [BACKLOG, FAILURES, FRESHNESS, POLLUTION, AGING])
+def test_our_own_command_runs_each_statement_as_it_stands_on_both_databases(
+    project: Project, client: Client, kind: StoreKind, statement: str
+) -> None:
+    a_failed_run(project, "beta.com")
+    project.run("gamma.com")
+    save(
+        project,
+        "acme.com",
+        schema("old.com", "2020-01-01T00:00:00Z", ["logo"]),
+        schema("never.com", None, []),
+        schema("new.com", NOW, ["logo", "icon"]),
+        ("supplier_references", "1", {"supplier_name": "Bolts"}),
+    )
+    found = project.sql.query(statement)
+    rows = ask(client, kind, statement)
+    # The last column may be a time, which the client shows in its own time zone.
+    shown = len(found.columns) - found.columns[-1].endswith("_at")
+    assert [tuple(row[:shown]) for row in found.rows] == [tuple(row[:shown]) for row in rows]
+    assert rows or statement is BACKLOG
+    assert not found.has_more
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("DELETE FROM ingestion_jobs", "INSERT INTO ingestion_jobs (source) VALUES ('acme.com')"),
+        *("SELECT 1; DROP VIEW organizations", "CREATE TABLE t (a int)", "SELECT", "ATTACH 'x' AS y"),
+        *("COMMIT; DELETE FROM organizations", " ; ", "SELECT 1 FROM nowhere"),
+    ],
+)
+def test_a_statement_that_does_more_than_read_is_refused(project: Project, statement: str) -> None:
+    with pytest.raises(UsageError):
+        project.sql.query(statement)
+    assert project.sql.list().items == []
+    assert project.sql.check().is_sound
+
+
+def test_what_is_set_by_habit_beside_the_status_is_no_mistake(
+    project: Project, client: Client
+) -> None:
+    client.do("INSERT INTO ingestion_jobs (source, status, attempt) VALUES ('acme.com', 'queued', 0)")
+    client.do("UPDATE ingestion_jobs SET status = 'blocked', updated_at = '2026-01-01T00:00:00Z'")
+    assert client.rows("SELECT status FROM ingestion_jobs") == [("blocked",)]
+
+
+def test_rows_beyond_the_limit_are_said_to_be_there(project: Project) -> None:
+    found = project.sql.query("SELECT id FROM organizations ORDER BY id", limit=1)
+    assert (found.columns, len(found.rows), found.has_more) == (["id"], 1, True)
+    assert project.sql.query("SELECT id FROM organizations WHERE id = 'x'").columns == ["id"]
+
+
 def test_each_status_says_what_became_of_the_run(project: Project, client: Client) -> None:
     ended, failed = project.run("acme.com"), 0
     settle(project)

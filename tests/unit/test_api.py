@@ -68,6 +68,7 @@ NOT_SERVED = {
     "service.work": "works in the calling process",
     "signals.trigger": "has the trigger's token",
     "sources.probe": "goes out to the place of a source, in the server's process",
+    "sql.query": "reads whatever the user of the database may, private sources too; at a shell",
     "sql.perform": "the leader does it every second; a command does it where nobody leads",
     "store.backup": "takes a path",
     "store.copy": "takes an address of a database, with its password",

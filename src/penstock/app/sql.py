@@ -7,12 +7,19 @@ from collections.abc import Iterator, Sequence
 
 from penstock.app.noun import Noun, who
 from penstock.app.paging import USUAL, each_item, page_of, place_of, size_of
-from penstock.app.views.sql import SqlInterfaceView, SqlRequestView, request_view
+from penstock.app.views.sql import (
+    SqlAnswerView,
+    SqlInterfaceView,
+    SqlRequestView,
+    answer_view,
+    request_view,
+)
 from penstock.app.views.view import Page
-from penstock.errors import UsageError
+from penstock.errors import Refused, UsageError
 from penstock.project.sql_requests import describe_sources, perform_requests
 from penstock.project.sql_sources import described_sources
 from penstock.settings.address import SCHEMA, schema_of
+from penstock.store.address import read_sql
 
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
@@ -55,6 +62,24 @@ class Sql(Noun):
     def each(self, *, limit: int | None = None) -> Iterator[SqlRequestView]:
         """Iterate over all of it, or the newest `limit`, page by page."""
         return each_item(lambda cursor, size: self.list(cursor=cursor, limit=size), limit)
+
+    def query(self, statement: str, *, limit: int = USUAL) -> SqlAnswerView:
+        """The first rows of one statement that reads, such as those of docs/sql.md.
+
+        Unqualified names are those of the views; nothing can be written. `now() - interval '30 days'` and
+        `jsonb_array_length` work on SQLite, too.
+        """
+        if not statement.strip().rstrip(";").strip():
+            raise UsageError("there is no statement", code="bad_sql")
+        found = self._store.sql_interface().installed()
+        if found is None:
+            raise Refused(
+                "there are no views for SQL clients",
+                "penstock db sql install makes them",
+                code="no_views",
+            )
+        text = statement.strip().rstrip(";")
+        return answer_view(read_sql(self._project.settings, found.schema, text, size_of(limit)))
 
     def perform(self) -> int:
         """Perform what clients have asked for, as `penstock up` does every second; answers how much."""

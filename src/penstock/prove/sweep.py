@@ -77,8 +77,10 @@ def prove(
                     scratch, site, rng, plan.kills,
                     lambda what, name=scene.name: tell(name, what), ends_at,  # type: ignore[misc]
                 )  # fmt: skip
-                _take(proof.verdicts, _played(scene, stage), rounds)
-                tell(scene.name, proof.verdicts[-1].state if not rounds else f"round {rounds + 1}")
+                verdict = _played(scene, stage)
+                _take(proof.verdicts, verdict, rounds)
+                round_word = f"{verdict.state} in round {rounds + 1}" if rounds else verdict.state
+                tell(scene.name, round_word)
             rounds += 1
             if plan.minutes is None or not any(
                 _has_time(scene, ends_at) for scene in _due(scenes, rounds, proof.verdicts)

@@ -20,6 +20,7 @@ from penstock.store.store import Store
 if TYPE_CHECKING:
     from penstock.store.copy_progress import End
     from penstock.store.cron_jobs import CronJobs
+    from penstock.store.sql_answer import SqlAnswer
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -88,6 +89,17 @@ def cron_jobs_of(settings: Settings, prefix: str, schema: str = "", home: str = 
     with _driver_wanted():
         from penstock.store.postgres.cron_jobs import read_cron_jobs
     return read_cron_jobs(settings.store, prefix, schema, home)
+
+
+def read_sql(settings: Settings, schema: str, statement: str, most: int) -> SqlAnswer:
+    """The first rows of a statement that reads; `schema` has the views, on Postgres."""
+    if not settings.is_on_postgres:
+        from penstock.store.sqlite import sql_query as of_file
+
+        return of_file.read_sql(settings.store_file, statement, most)
+    with _driver_wanted():
+        from penstock.store.postgres import sql_query as of_server
+    return of_server.read_sql(settings.store, schema, statement, most)
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -10,6 +11,7 @@ from penstock.app.views.view import Content, Time, View
 
 if TYPE_CHECKING:
     from penstock.store.inbox import RequestRow
+    from penstock.store.sql_answer import SqlAnswer
 
 
 class SqlInterfaceView(View, frozen=True, kw_only=True):
@@ -39,6 +41,31 @@ class SqlRequestView(View, frozen=True, kw_only=True):
     reason: str
     ended_at: Time | None
     error: Content[str]
+
+
+class SqlAnswerView(View, frozen=True, kw_only=True):
+    """The rows of a statement, each as long as `columns`; `has_more`: there were others.
+
+    It shows what the user in `store:` may read, private sources and all.
+    """
+
+    columns: list[str]
+    rows: list[list[Any]]
+    has_more: bool
+
+
+def answer_view(answer: SqlAnswer) -> SqlAnswerView:
+    rows = [[_plain(value) for value in row] for row in answer.rows]
+    return SqlAnswerView(columns=[*answer.columns], rows=rows, has_more=answer.has_more)
+
+
+def _plain(value: object) -> object:
+    """As JSON has it: what has no form there is its text."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    return value if isinstance(value, bool | int | float | str | list | dict | None) else str(value)
 
 
 def request_view(row: RequestRow) -> SqlRequestView:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from typing import TYPE_CHECKING
 
 from penstock.cli import exits
@@ -35,7 +37,14 @@ Whether the views are there, of this version, and show the sources as penstock.y
 if not."""
 REQUESTS = "What clients have asked for, the newest first, and what became of it."
 PERFORM = "Perform what clients have asked for now: for projects where no `penstock up` is running."
+QUERY = """\
+Print what one statement reads from the views, such as those of docs/sql.md. Nothing can be written. On
+SQLite, now() - interval '30 days' and jsonb_array_length are understood, too. It shows what the user in
+`store:` may read, private sources and all."""
+WAITING = "{} from SQL clients wait for a process that leads: penstock up, or penstock db sql perform"
 SHOWN = 50
+LONGEST_VALUE = 60
+PATIENCE_S = 10.0
 LONGEST_ERROR = 100
 COLUMNS = (
     *("request", key_column("verb", least=12), "state", column("source", 1), "run"),
@@ -63,9 +72,15 @@ def register(verbs: Commands) -> None:
     )
     add_limit(listing, SHOWN, "requests")
     listing.set_defaults(run=requests)
+    asking = add_verb(
+        inner, "query", "read by a statement", QUERY, "  penstock db sql query \"SELECT …\""
+    )
+    asking.add_argument("statement", metavar="STATEMENT", help="SQL that reads; - reads it from stdin")
+    add_limit(asking, SHOWN, "rows")
+    asking.set_defaults(run=query)
     performing = add_verb(inner, "perform", "do it now", PERFORM, "  penstock db sql perform")
     performing.set_defaults(run=perform)
-    for each in (installing, removing, checking, listing, performing):
+    for each in (installing, removing, checking, listing, asking, performing):
         add_json(each)
 
 
@@ -122,20 +137,50 @@ def requests(args: argparse.Namespace) -> int:
     from penstock.cli.lookup import opened
 
     with opened(args) as project:
-        rows = list(project.sql.each(limit=args.limit))
+        rows, now = list(project.sql.each(limit=args.limit)), project.now()
     if args.json:
         args.out.json_list(row.as_json() for row in rows)
     elif rows:
         args.out.table(COLUMNS, map(_line, rows))
     else:
         args.out.line("No SQL client has asked for anything yet")
+    waiting = sum(_waits(row, now) for row in rows)
+    if waiting:
+        args.out.note(WAITING.format(count(waiting, "request")))
     return exits.DONE
+
+
+def _waits(row: SqlRequestView, now: float) -> bool:
+    """Whether a process that leads would have performed it."""
+    return row.state in ("open", "taken") and max(row.asked_at, row.due_at or 0.0) < now - PATIENCE_S
 
 
 def _line(row: SqlRequestView) -> tuple[object, ...]:
     run = "" if row.run is None else str(row.run)
     about = (str(row.id), row.verb, row.state, row.source, run)
     return (*about, local_time(row.asked_at), row.actor, shortened(row.error or "", LONGEST_ERROR))
+
+
+def query(args: argparse.Namespace) -> int:
+    from penstock.cli.lookup import opened
+
+    statement = sys.stdin.read() if args.statement == "-" else args.statement
+    with opened(args) as project:
+        found = project.sql.query(statement, limit=args.limit)
+    if args.json:
+        args.out.json_list(dict(zip(found.columns, row, strict=True)) for row in found.rows)
+    elif found.columns:
+        args.out.table(found.columns, [[_shown(value) for value in row] for row in found.rows])
+        if not found.rows:
+            args.out.line("No rows")
+    if found.has_more:
+        args.out.note(f"there are more rows: --limit, or LIMIT ({count(args.limit, 'row')} shown)")
+    return exits.DONE
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value) if isinstance(value, list | dict | bool) else str(value)
+    return "" if value is None else shortened(text, LONGEST_VALUE)
 
 
 def perform(args: argparse.Namespace) -> int:

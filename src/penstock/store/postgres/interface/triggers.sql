@@ -10,7 +10,7 @@ BEGIN
   IF coalesce(new.status, 'queued') NOT IN ('queued', 'blocked') THEN
     PERFORM penstock_sql.penstock_refuse(format('a new job is queued or blocked, not %s', new.status));
   END IF;
-  IF num_nonnulls(new.id, new.attempt, new.started_at, new.completed_at, new.result, new.error_message, new.state) > 0 THEN
+  IF num_nonnulls(new.id, nullif(new.attempt, 0), new.started_at, new.completed_at, new.result, new.error_message, new.state) > 0 THEN
     PERFORM penstock_sql.penstock_refuse('id, attempt, started_at, completed_at, result and error_message are written by workers',
       'INSERT job_type, site_url or organization_id or source, payload, priority, scheduled_for');
   END IF;
@@ -76,7 +76,8 @@ DECLARE
   verb text;
   owner bigint;
 BEGIN
-  IF to_jsonb(new) - 'status' - 'reason' <> to_jsonb(old) - 'status' - 'reason' THEN
+  -- What is set by habit beside the status says nothing: updated_at is when it was asked for.
+  IF to_jsonb(new) - '{status,reason,updated_at}'::text[] <> to_jsonb(old) - '{status,reason,updated_at}'::text[] THEN
     PERFORM penstock_sql.penstock_refuse('only status and reason of a job can be changed',
       'INSERT a new job to have other work done');
   END IF;

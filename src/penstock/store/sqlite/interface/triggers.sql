@@ -2,7 +2,7 @@
 CREATE TRIGGER penstock_insert_job INSTEAD OF INSERT ON ingestion_jobs BEGIN
   SELECT RAISE(ABORT, 'a new job is queued or blocked') WHERE coalesce(new.status, 'queued') NOT IN ('queued', 'blocked');
   SELECT RAISE(ABORT, 'id, attempt, started_at, completed_at, result and error_message are written by workers')
-  WHERE coalesce(new.id, new.attempt, new.started_at, new.completed_at, new.result, new.error_message, new.state) IS NOT NULL;
+  WHERE coalesce(new.id, nullif(new.attempt, 0), new.started_at, new.completed_at, new.result, new.error_message, new.state) IS NOT NULL;
   SELECT RAISE(ABORT, 'payload must be a JSON object: it becomes the params of the run')
   WHERE CASE WHEN json_valid(coalesce(new.payload, '{}')) THEN json_type(coalesce(new.payload, '{}')) <> 'object' ELSE 1 END;
   SELECT RAISE(ABORT, 'scheduled_for must be a time, such as 2026-01-31T02:00:00Z')
