@@ -186,7 +186,12 @@ def test_our_own_command_runs_each_statement_as_it_stands_on_both_databases(
     "statement",
     [
         *("DELETE FROM ingestion_jobs", "INSERT INTO ingestion_jobs (source) VALUES ('acme.com')"),
-        *("SELECT 1; DROP VIEW organizations", "CREATE TABLE t (a int)", "SELECT", "ATTACH 'x' AS y"),
+        *(
+            "SELECT 1; DROP VIEW organizations",
+            "CREATE TABLE t (a int)",
+            "SELECT",
+            "ATTACH 'x' AS y",
+        ),
         *("COMMIT; DELETE FROM organizations", " ; ", "SELECT 1 FROM nowhere"),
     ],
 )
@@ -200,7 +205,9 @@ def test_a_statement_that_does_more_than_read_is_refused(project: Project, state
 def test_what_is_set_by_habit_beside_the_status_is_no_mistake(
     project: Project, client: Client
 ) -> None:
-    client.do("INSERT INTO ingestion_jobs (source, status, attempt) VALUES ('acme.com', 'queued', 0)")
+    client.do(
+        "INSERT INTO ingestion_jobs (source, status, attempt) VALUES ('acme.com', 'queued', 0)"
+    )
     client.do("UPDATE ingestion_jobs SET status = 'blocked', updated_at = '2026-01-01T00:00:00Z'")
     assert client.rows("SELECT status FROM ingestion_jobs") == [("blocked",)]
 

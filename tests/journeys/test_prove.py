@@ -167,9 +167,7 @@ def test_what_must_be_mended_first_is_said_before_anything_is_killed(tmp_path: P
 
 
 @pytest.mark.torture
-def test_bucket_is_used_and_left_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bucket_is_used_and_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with s3_server() as port:
         for name, value in environment(port).items():
             monkeypatch.setitem(ENVIRONMENT, name, value)

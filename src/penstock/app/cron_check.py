@@ -76,7 +76,9 @@ def _version_notes(script: Script, known: CronJobs, is_other: bool) -> list[str]
     if is_other or not versions:
         return []
     said = ", ".join(sorted(versions))
-    return [f"made by version {said} of the script, which has the same {count(len(script.jobs), 'job')}"]
+    return [
+        f"made by version {said} of the script, which has the same {count(len(script.jobs), 'job')}"
+    ]
 
 
 def _view(each: CronDifference) -> CronDifferenceView:

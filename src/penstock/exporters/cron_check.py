@@ -35,7 +35,11 @@ def differences(script: Script, known: CronJobs) -> list[CronDifference]:
         each
         for job in script.jobs
         for each in _of_job(
-            script, job.name, (job.schedule, job.command), rows.pop(script.name_of(job), None), known
+            script,
+            job.name,
+            (job.schedule, job.command),
+            rows.pop(script.name_of(job), None),
+            known,
         )
     ]
     gone = [CronDifference(_bare(script, name), "gone") for name in sorted(rows)]

@@ -48,7 +48,8 @@ class ProvedSceneView(View, frozen=True, kw_only=True):
 class ProofView(View, frozen=True, kw_only=True):
     """What all scenes came to. `held`: something was tried, and all of it held.
 
-    `thin`: a scene that was begun was struck never, or less often than it was to be. The first keys say what was taken over from the project.
+    `thin`: a scene that was begun was struck never, or less often than it was to be. The first keys say what
+    was taken over from the project.
     """
 
     held: bool

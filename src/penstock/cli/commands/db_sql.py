@@ -41,7 +41,9 @@ QUERY = """\
 Print what one statement reads from the views, such as those of docs/sql.md. Nothing can be written. On
 SQLite, now() - interval '30 days' and jsonb_array_length are understood, too. It shows what the user in
 `store:` may read, private sources and all."""
-WAITING = "{} from SQL clients wait for a process that leads: penstock up, or penstock db sql perform"
+WAITING = (
+    "{} from SQL clients wait for a process that leads: penstock up, or penstock db sql perform"
+)
 SHOWN = 50
 LONGEST_VALUE = 60
 PATIENCE_S = 10.0
@@ -73,9 +75,11 @@ def register(verbs: Commands) -> None:
     add_limit(listing, SHOWN, "requests")
     listing.set_defaults(run=requests)
     asking = add_verb(
-        inner, "query", "read by a statement", QUERY, "  penstock db sql query \"SELECT …\""
+        inner, "query", "read by a statement", QUERY, '  penstock db sql query "SELECT …"'
     )
-    asking.add_argument("statement", metavar="STATEMENT", help="SQL that reads; - reads it from stdin")
+    asking.add_argument(
+        "statement", metavar="STATEMENT", help="SQL that reads; - reads it from stdin"
+    )
     add_limit(asking, SHOWN, "rows")
     asking.set_defaults(run=query)
     performing = add_verb(inner, "perform", "do it now", PERFORM, "  penstock db sql perform")
@@ -152,7 +156,9 @@ def requests(args: argparse.Namespace) -> int:
 
 def _waits(row: SqlRequestView, now: float) -> bool:
     """Whether a process that leads would have performed it."""
-    return row.state in ("open", "taken") and max(row.asked_at, row.due_at or 0.0) < now - PATIENCE_S
+    return (
+        row.state in ("open", "taken") and max(row.asked_at, row.due_at or 0.0) < now - PATIENCE_S
+    )
 
 
 def _line(row: SqlRequestView) -> tuple[object, ...]:

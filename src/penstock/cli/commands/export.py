@@ -283,7 +283,9 @@ def _file_problems(file: Path | None, script: ExportView) -> list[str]:
         kept = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return [f"{file} can't be read; {again}"]
-    return [] if kept in script.files.values() else [f"{file} is not of this penstock.yaml; {again}"]
+    return (
+        [] if kept in script.files.values() else [f"{file} is not of this penstock.yaml; {again}"]
+    )
 
 
 def _difference(each: CronDifferenceView) -> list[str]:

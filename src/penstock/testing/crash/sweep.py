@@ -61,7 +61,7 @@ ENDED_WELL, ENDED_BY_STORE, ENDED_BADLY = 0, 5, 1
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """How long a sweep begins new points: longer than usual until it has the least points, but never too long."""
+    """How long a sweep begins new points: as usual, or longer until it has the least points."""
 
     usual_s: float = inf
     least: int = 0
