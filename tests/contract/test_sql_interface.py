@@ -189,7 +189,6 @@ def test_our_own_command_runs_each_statement_as_it_stands_on_both_databases(
         *(
             "SELECT 1; DROP VIEW organizations",
             "CREATE TABLE t (a int)",
-            "SELECT",
             "ATTACH 'x' AS y",
         ),
         *("COMMIT; DELETE FROM organizations", " ; ", "SELECT 1 FROM nowhere"),
