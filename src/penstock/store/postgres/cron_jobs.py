@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from penstock.errors import StoreError
 from penstock.settings.address import schema_of
@@ -36,7 +37,7 @@ def read_cron_jobs(address: str, prefix: str, schema: str, home: str) -> CronJob
     The views are in `schema`, and pg_cron in the database `home`; without them, where they are found.
     """
     try:
-        with _connection(address) as connection:
+        with _connection(conninfo(address)) as connection:
             mark = f"Penstock SQL interface of schema {schema_of(address)},"
             [(database, role, views)] = _rows(connection, HERE, schema, mark)
             if home in ("", database) and _rows(connection, VERSION):
@@ -44,7 +45,7 @@ def read_cron_jobs(address: str, prefix: str, schema: str, home: str) -> CronJob
             home = home or _rows(connection, HOME)[0][0]
         if home in ("", database):
             return CronJobs(database, role, None, views, ())
-        with _connection(address, dbname=home) as connection:
+        with _connection(make_conninfo(conninfo(address), dbname=home)) as connection:
             return _found(connection, database, role, views, prefix)
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
@@ -58,8 +59,8 @@ def read_cron_jobs(address: str, prefix: str, schema: str, home: str) -> CronJob
         ) from None
 
 
-def _connection(address: str, **other: str) -> psycopg.Connection[tuple[Any, ...]]:
-    return psycopg.connect(conninfo(address), autocommit=True, **other)  # type: ignore[arg-type]
+def _connection(where: str) -> psycopg.Connection[tuple[Any, ...]]:
+    return psycopg.connect(where, autocommit=True)
 
 
 def _found(

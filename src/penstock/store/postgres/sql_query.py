@@ -7,8 +7,8 @@ from itertools import islice
 import psycopg
 from psycopg import sql
 
-from penstock.errors import UsageError
-from penstock.store.postgres.connection import conninfo
+from penstock.errors import StoreUnreachable, UsageError
+from penstock.store.postgres.connection import conninfo, place_of
 from penstock.store.sql_answer import LONGEST_S, SqlAnswer
 
 
@@ -30,7 +30,10 @@ def read_sql(address: str, schema: str, statement: str, most: int) -> SqlAnswer:
     except psycopg.OperationalError as error:
         if error.sqlstate is not None:
             raise _mistake(error) from None
-        raise
+        raise StoreUnreachable(
+            f"the database at {place_of(address)} can't be reached",
+            "check that the server is running",
+        ) from None
     except psycopg.Error as error:
         raise _mistake(error) from None
 
