@@ -427,7 +427,7 @@ def _look_at_proofs_and_canaries(out: Output) -> None:
 
     scene = ProvedSceneView(
         **dict.fromkeys(("rounds", "faults", "records", "lost", "duplicated"), 12_345),
-        **dict.fromkeys(("unfinished", "requests", "counted"), 12_345),
+        **dict.fromkeys(("unfinished", "requests", "counted", "wanted"), 12_345),
         scene="network",
         title="a site that drops connections",
         state="held",
@@ -437,7 +437,9 @@ def _look_at_proofs_and_canaries(out: Output) -> None:
         seconds=61.5,
     )
     about = {"store": "sqlite", "synchronous": "full", "snapshots": "folder"}
-    proof = ProofView(held=True, seed=2026, concurrency=4, seconds=461.0, scenes=[scene], **about)
+    proof = ProofView(
+        held=True, thin=False, seed=2026, concurrency=4, seconds=461.0, scenes=[scene], **about
+    )
     prove._tell(proof, out)
     shares = dict.fromkeys(("failures", "yields", "rejections", "duplicates", "quality"), 0.02)
     guard = GuardView(

@@ -320,7 +320,7 @@ def test_jobs_for_a_database_without_pg_cron_run_in_it(cron: Cron15) -> None:
             cron.rows(text)
         grant = str(refused.value.diag.message_hint).rpartition(": ")[2]
         assert grant.startswith("GRANT EXECUTE ON FUNCTION cron.schedule_in_database")
-        cron.server.admin(grant, DATABASE)  # type: ignore[arg-type]
+        cron.server.admin(grant, DATABASE)
         wrong = script(cron, database="dept")
         with pytest.raises(psycopg.errors.RaiseException, match="there is no database dept"):
             cron.rows(wrong)

@@ -202,6 +202,14 @@ def test_private_source_is_copied_only_where_that_is_asked_for(
     assert "+ (score): 0.6" in told
 
 
+def test_source_that_has_not_run_yet_is_told_to(folder: Path, golden: Command) -> None:
+    config = (folder / "penstock.yaml").read_text()
+    (folder / "penstock.yaml").write_text(config.replace("shop.example", "new.example"))
+    code, told = golden("record", "new.example")
+    assert code == 7
+    assert "run the source first" in told
+
+
 def test_corpus_is_not_overwritten_by_mistake_and_grows_when_asked(
     folder: Path, golden: Command
 ) -> None:

@@ -20,6 +20,8 @@ ENDED = ("succeeded", "skipped", "quarantined")
 
 def sampled(project: Project, source: str, wanted: int, seed: int, run: int | None) -> list[JobRow]:
     """Jobs of pages by chance; the kinds take turns, so that rare ones are there too."""
+    # One that nothing ran of yet is not known to the database.
+    project.connection.sources.ensure([source])
     rows = project.connection.jobs.find(JobFilter(run_id=run, source=source, limit=LOOKED_AT))
     kinds: dict[tuple[str, str, str], list[JobRow]] = {}
     seen = set()

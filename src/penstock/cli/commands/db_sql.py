@@ -184,9 +184,11 @@ def query(args: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _shown(value: object) -> str:
+def _shown(value: object) -> object:
+    if value is None:
+        return ""
     text = json.dumps(value) if isinstance(value, list | dict | bool) else str(value)
-    return "" if value is None else shortened(text, LONGEST_VALUE)
+    return shortened(text, LONGEST_VALUE)
 
 
 def perform(args: argparse.Namespace) -> int:
