@@ -112,7 +112,7 @@ def test_production_finishes_its_work_and_stops_when_another_release_is_promoted
         [other] = seen(folder, "production")["release"].others
         assert other.pid == process.pid
         shown = penstock(folder, "--env", "production", "status")
-        assert "runs something else" in shown
+        assert "has loaded something else" in shown
         (folder / "may_end").touch()
         assert process.wait(60) == 7
     found = seen(folder, "production")

@@ -313,7 +313,7 @@ def test_what_is_not_the_release_of_the_environment_is_a_finding(
         with Project.open(folder, name) as project:
             releases[name] = project.releases.create(reason="new").release[:12]
         assert findings(name) == [
-            ("ok", f"{name} runs {releases[name]}, and this folder is that", "")
+            ("ok", f"the release of {name} is {releases[name]}, and so is this folder", "")
         ]
 
     with Project.open(folder, "staging") as staging:
@@ -329,7 +329,8 @@ def test_what_is_not_the_release_of_the_environment_is_a_finding(
     assert "file penstock.yaml" in other[1] or "configuration" in other[1]
     assert "release checkout --yes" in other[2]
     assert worker[1] == (
-        f"worker w7 on far (pid 7) runs something else than {releases['staging']}, the release of staging"
+        f"worker w7 on far (pid 7) has loaded something else than {releases['staging']}, "
+        "the release of staging"
     )
     [refused] = findings("production")
     assert refused[0] == "problem"

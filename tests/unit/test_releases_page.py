@@ -57,10 +57,12 @@ def test_history_difference_and_rollback_in_the_browser(folder: Path) -> None:
             shown = (await page("/releases")).text
             for part in (new[:12], old[:12], "eve", "bob", "slots are 4", "tested", "carl"):
                 assert part in shown
-            assert "1 worker run something else" in shown
+            assert "1 worker with something else" in shown
             assert "far.example" in shown
             assert f"/acts/releases.rollback?release={old}" in shown
-            assert "run something else than its release" in (await page("/")).text
+            assert (
+                "1 worker of staging with something else than its release" in (await page("/")).text
+            )
 
             one = await page(f"/releases/{old[:12]}")
             assert (one.status, "acts_steps.py" in one.text) == (200, True)

@@ -43,7 +43,9 @@ def _compared(project: Project, running: RunningReleaseView) -> Iterator[Checkup
         return
     other = other_release(project, project.connection)
     if other is None:
-        yield AREA.ok(f"{environment} runs {running.release[:SHOWN]}, and this folder is that")
+        yield AREA.ok(
+            f"the release of {environment} is {running.release[:SHOWN]}, and so is this folder"
+        )
     else:
         remedy = f"{command} diff shows it; {command} checkout --yes brings the folder to it"
         yield found(other.words, remedy)
@@ -54,7 +56,7 @@ def _compared(project: Project, running: RunningReleaseView) -> Iterator[Checkup
 def _words(worker: OtherWorkerView, running: RunningReleaseView) -> str:
     who = f"{worker.worker} on {worker.host}" + (f" (pid {worker.pid})" if worker.pid else "")
     release = (running.release or "")[:SHOWN]
-    return f"worker {who} runs something else than {release}, the release of {running.environment}"
+    return f"worker {who} has loaded something else than {release}, the release of {running.environment}"
 
 
 def _command(project: Project) -> str:

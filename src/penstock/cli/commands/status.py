@@ -204,8 +204,8 @@ class _Status:
 def other_worker_words(worker: OtherWorkerView) -> str:
     """A worker that does not run the release, and what to do."""
     return (
-        f"{worker.worker} on {worker.host} runs something else; restart it with the files of the release: "
-        "penstock release checkout"
+        f"{worker.worker} on {worker.host} has loaded something else; restart it with the files of the "
+        "release: penstock release checkout"
     )
 
 

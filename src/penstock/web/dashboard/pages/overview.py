@@ -87,7 +87,7 @@ def _other_release(status: StatusView) -> Iterator[Concern]:
     others = status.release.others
     if others:
         workers = f"{count(len(others), 'worker')} of {status.release.environment}"
-        text = f"{workers} run something else than its release"
+        text = f"{workers} with something else than its release"
         detail = f"on {', '.join(sorted({each.host for each in others}))}"
         yield Concern("waiting", text, "/releases", detail, status.release.since, ())
 
