@@ -286,6 +286,7 @@ signals slots snapshots sources starts steps times tries units versions windows 
 # Numbers that are never one, and words that are no numbers.
 NEVER_ONE = re.compile(
     r"\{(LONGEST|MAX|MOST|SHORTEST)_|(more|longer|larger) than|\{penstock\}|run_kind|interval_s|stage \{"
+    r"|\{environment\} runs|runs something"  # the verb
 )
 
 
