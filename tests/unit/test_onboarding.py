@@ -21,6 +21,7 @@ from penstock.errors import Refused, UsageError
 from penstock.http.compliance import words_of
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
 
+BROKEN = "the site is broken"
 STEPS = """
 from penstock import Pipeline
 
@@ -68,7 +69,7 @@ def site() -> Iterator[Site]:
         def do_GET(self) -> None:
             made.asked.append(self.path)
             body = made.pages.get(self.path)
-            self.send_response(404 if body is None else 200)
+            self.send_response(404 if body is None else 503 if body == BROKEN else 200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
             self.wfile.write((body or "").encode())

@@ -85,10 +85,16 @@ def _of_decision(history: History) -> Cause:
     return Cause(kind="decision", key=history.source, words="nobody has decided them")
 
 
+def _of_compliance(history: History) -> Cause:
+    words = "nobody has checked its robots.txt or terms in time, or they do not allow it any more"
+    return Cause(kind="decision", key=history.source, words=words)
+
+
 _OTHER = {
     "mapper-confidence": _of_schema,
     "image-pollution": _of_schema,
     "references-waiting": _of_decision,
+    "compliance-stale": _of_compliance,
     "backlog-growth": _of_workers,
     "budget-running-out": _of_budget,
     "schedule-missed": _of_schedule,

@@ -107,6 +107,14 @@ class SiteFacts(Struct, frozen=True, kw_only=True):
     noted_at: float = 0.0
 
 
+class ComplianceFacts(Struct, frozen=True, kw_only=True):
+    """What keeps an approved source from being fetched, and since when; or when a check goes stale."""
+
+    problems: tuple[str, ...] = ()
+    since: float = 0.0
+    stale_at: float | None = None
+
+
 class History(Struct, frozen=True, kw_only=True):
     """What the rules see of one source.
 
@@ -129,6 +137,8 @@ class History(Struct, frozen=True, kw_only=True):
     sites: tuple[SiteFacts, ...] = ()
     # Since when each of its supplier references is new, the oldest first.
     new_references: tuple[float, ...] = ()
+    # Only where its compliance counts.
+    compliance: ComplianceFacts | None = None
     hosts: tuple[str, ...] = ()
     failing_hosts: tuple[str, ...] = ()
     closed_hosts: tuple[str, ...] = ()

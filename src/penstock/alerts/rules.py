@@ -157,6 +157,12 @@ _RULES = (
         "low-quality",
     ),
     Rule(
+        "compliance-stale",
+        "medium",
+        "An approved source is not fetched any more: its robots.txt or terms have to be checked.",
+        "schedule-missed",
+    ),
+    Rule(
         "dead-workers",
         "critical",
         "Workers died, or none are alive while jobs wait.",

@@ -24,6 +24,7 @@ from penstock.settings.alert_rules import (
     BacklogGrowth,
     BreakerOpen,
     BudgetRunningOut,
+    ComplianceStale,
     FailuresInAnHour,
     ImagePollution,
     MapperConfidence,
@@ -327,6 +328,22 @@ def references_waiting(look: Look) -> Finding | None:
     return look.finding("references-waiting", words, numbers, min(old) + by.waits_s)
 
 
+def compliance_stale(look: Look) -> Finding | None:
+    by, facts = look.by(ComplianceStale), look.history.compliance
+    if facts is None:
+        return None
+    if facts.problems:
+        number = Number(name="stopped for", value=max(0.0, look.now - facts.since), unit="s")
+        words = f"it may not be fetched: {', '.join(facts.problems)}"
+        return look.finding("compliance-stale", words, (number,), facts.since)
+    if facts.stale_at is None or facts.stale_at - look.now > by.ahead_s:
+        return None
+    left_s = max(0.0, facts.stale_at - look.now)
+    number = Number(name="left", value=left_s, limit=by.ahead_s, unit="s")
+    words = f"a check of its compliance goes stale in {duration(left_s)}; then it is not fetched any more"
+    return look.finding("compliance-stale", words, (number,), look.now)
+
+
 RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "schedule-missed": schedule_missed,
     "failures-in-an-hour": failures_in_an_hour,
@@ -339,4 +356,5 @@ RULES: dict[str, Callable[[Look], Finding | Silence | None]] = {
     "mapper-confidence": mapper_confidence,
     "image-pollution": image_pollution,
     "references-waiting": references_waiting,
+    "compliance-stale": compliance_stale,
 }

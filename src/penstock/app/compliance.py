@@ -1,111 +1,32 @@
-"""Checking a source's compliance: robots.txt and terms are read, and what they come to is written.
-
-This may always be done, whatever else of the source may not: a check that its own gate stopped could never
-open that gate.
-"""
+"""Checking a source's compliance at once, for whoever asks: see `penstock.project.compliance`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.app.run_performer import in_own_loop
 from penstock.errors import Refused, UsageError
-from penstock.http.compliance import RobotsSeen, TermsSeen, read_robots, read_terms
-from penstock.http.failures import FetchError, safe_url
-from penstock.http.network import AiohttpNetwork, Network
-from penstock.settings.addresses import addresses_of, urls_in
-from penstock.store.onboardings import Check
+from penstock.http.failures import FetchError
+from penstock.project.compliance import Seen, read
 
 if TYPE_CHECKING:
+    from penstock.http.network import Network
     from penstock.settings import SourceSettings
     from penstock.store.onboardings import OnboardingRow
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What a look came to. `robots` and `terms` are empty where it could not be made."""
-
-    checks: list[Check]
-    robots: str = ""
-    terms: tuple[str, str, str] | None = None
 
 
 def look(
     source: SourceSettings,
     known: OnboardingRow | None,
     terms_url: str,
-    *,
-    accepts: bool,
     network: Network | None = None,
-) -> Checked:
-    """Read robots.txt and terms of a source, and judge them by what was accepted before."""
+) -> Seen:
+    """Read robots.txt and the terms of a source: those at this address, or where they were before."""
     url = terms_url or (known.terms_url if known is not None else "")
     if terms_url and not terms_url.startswith(("http://", "https://")):
         raise UsageError(f"{terms_url!r:.80} is no address of a page", "https://acme.com/terms")
-    robots, terms = in_own_loop(lambda: asyncio.run(_read(source, url, network)))
-    checks, verdict = _robots_checks(source, robots)
-    found, judged = _terms_checks(known, terms, accepts=accepts)
-    return Checked([*checks, *found], verdict, judged)
-
-
-async def _read(
-    source: SourceSettings, terms_url: str, network: Network | None
-) -> tuple[list[RobotsSeen], TermsSeen | None]:
-    opened = network or AiohttpNetwork()
     try:
-        robots = await read_robots(_addresses(source), source.fetch, opened)
-        terms = await read_terms(terms_url, source.fetch, opened) if terms_url else None
+        return in_own_loop(lambda: asyncio.run(read(source, url, network)))
     except FetchError as error:
         raise Refused(f"{source.key} can't be checked: {error.message}") from None
-    finally:
-        if network is None:
-            await opened.close()
-    return robots, terms
-
-
-def _addresses(source: SourceSettings) -> list[str]:
-    """The addresses that its configuration names; else its key, if that is a host."""
-    told: Mapping[str, Any] = {"params": source.params, "options": source.options}
-    return list(urls_in(told)) or list(addresses_of(source.key, {}))
-
-
-def _robots_checks(source: SourceSettings, seen: list[RobotsSeen]) -> tuple[list[Check], str]:
-    if not seen:
-        return [Check("robots", "not_needed", detail="its configuration names no site")], "allowed"
-    checks = [Check("robots", s.verdict, s.url, s.hash, s.text, s.detail) for s in seen]
-    verdicts = [each.verdict for each in seen]
-    if "disallowed" in verdicts:
-        return checks, "disallowed"
-    # A host is asked with and without its `www.`; one of them need not exist.
-    is_named = bool(list(urls_in({"params": source.params, "options": source.options})))
-    unknown = verdicts.count("unreachable")
-    return checks, "" if unknown == len(verdicts) or (is_named and unknown) else "allowed"
-
-
-def _terms_checks(
-    known: OnboardingRow | None, seen: TermsSeen | None, *, accepts: bool
-) -> tuple[list[Check], tuple[str, str, str] | None]:
-    if seen is None:
-        return ([Check("terms", "accepted")], ("accepted", "", "")) if accepts else ([], None)
-    if seen.trouble:
-        if accepts:
-            raise Refused(f"the terms can't be read: {seen.trouble}", safe_url(seen.url))
-        return [Check("terms", "unreachable", seen.url, detail=seen.trouble)], None
-    if accepts:
-        verdict = "accepted"
-    elif known is None or not known.terms_hash or known.terms_url != seen.url:
-        verdict = "seen"
-    else:
-        verdict = "unchanged" if known.terms_hash == seen.hash else "changed"
-    check = Check("terms", verdict, seen.url, seen.hash, seen.text)
-    match verdict:
-        case "accepted":
-            return [check], ("accepted", seen.url, seen.hash)
-        case "unchanged" if known is not None:
-            return [check], ("accepted", known.terms_url, known.terms_hash)
-        case "changed" if known is not None:
-            return [check], ("changed", known.terms_url, known.terms_hash)
-    return [check], None

@@ -252,10 +252,14 @@ class SourceLifecycle(Noun):
         self, source: str, terms: str, actor: str | None, reason: str, *, accepts: bool
     ) -> ComplianceView:
         from penstock.app.compliance import look
+        from penstock.project.compliance import judge
 
         key = self._known(source)
         begins, known = self._state(key)
-        found = look(self._configured(key, known), known, terms, accepts=accepts)
+        settings = self._configured(key, known)
+        seen = look(settings, known, terms)
+        # What was accepted while it was read counts.
+        found = judge(settings, self._store.onboardings.get(key), seen, accepts=accepts)
         self._store.onboardings.note_checks(
             self._id(key),
             begins,

@@ -36,10 +36,7 @@ HISTORY = frozenset(
 
 
 def facts_of(known: OnboardingRow | None) -> Onboarding | None:
-    """A row as the gates read it."""
-    if known is None:
-        return None
-    return Onboarding(*(getattr(known, name) for name in Onboarding.__struct_fields__))
+    return None if known is None else known.facts
 
 
 def gaps_of(project: Nouns, known: OnboardingRow | None) -> list[Gap]:

@@ -220,6 +220,14 @@ class ReferencesWaiting(Thresholds, frozen=True):
     )
 
 
+class ComplianceStale(Thresholds, frozen=True):
+    """A source may not be fetched, because its robots.txt or terms have to be checked."""
+
+    ahead_s: Annotated[Duration, about("alert so long before a check goes stale")] = field(
+        default=0.0, name="ahead"
+    )
+
+
 class DeadWorkers(Thresholds, frozen=True):
     """Workers died, or none are left while jobs wait."""
 
@@ -275,6 +283,7 @@ THRESHOLDS: dict[str, type[Thresholds]] = {
     "mapper-confidence": MapperConfidence,
     "image-pollution": ImagePollution,
     "references-waiting": ReferencesWaiting,
+    "compliance-stale": ComplianceStale,
     "dead-workers": DeadWorkers,
     "store-full": StoreFull,
     "hook-given-up": HookGivenUp,

@@ -32,6 +32,13 @@ class OnboardingSettings(Keys, frozen=True):
         no_less(60.0),
         about("maximum age of the last check of the terms: accepted, or read again and unchanged"),
     ] = field(default=30 * DAY_S, name="terms_max_age")
+    recheck: Annotated[
+        bool,
+        about(
+            "the service checks robots.txt and terms of approved sources when half of these times has gone; "
+            "terms that read differently still wait for a person"
+        ),
+    ] = False
     trial_pages: Annotated[int, between(1, 100_000), about("pages of a trial run")] = 20
     trial_requests: Annotated[
         int,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.gates.onboarding import SourceState, source_may_move
+from penstock.gates.onboarding import Onboarding, SourceState, source_may_move
 from penstock.jobs.job import JobState
 from penstock.journal.event import Event
 from penstock.journal.job_events import JobStopped
@@ -60,6 +60,11 @@ class OnboardingRow(msgspec.Struct, frozen=True):
     legal_hold_at: float | None
     legal_hold_by: str
     legal_hold_reason: str
+
+    @property
+    def facts(self) -> Onboarding:
+        """The row as the gates read it."""
+        return Onboarding(*(getattr(self, name) for name in Onboarding.__struct_fields__))
 
 
 class CheckRow(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ SAFE: dict[str, tuple[str, ...]] = {
     "mapper-confidence": ("penstock sites", "penstock sites proposals"),
     "image-pollution": ("penstock sites", "penstock sites proposals"),
     "references-waiting": ("penstock records supplier_references",),
+    "compliance-stale": ("penstock sources report {}", "penstock sources check {}"),
     "dead-workers": ("penstock workers", "penstock up"),
     "store-full": ("penstock db check",),
     "hook-given-up": ("penstock hooks --undelivered",),

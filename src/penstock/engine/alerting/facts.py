@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from penstock.alerts.history import (
     BreakerFacts,
     BudgetFacts,
+    ComplianceFacts,
     DriftFacts,
     GivenUpTask,
     ScheduleFacts,
@@ -38,6 +39,7 @@ class Facts:
     given_up: dict[str, list[GivenUpTask]] = field(default_factory=dict)
     sites: dict[str, list[SiteFacts]] = field(default_factory=dict)
     new_references: dict[str, list[float]] = field(default_factory=dict)
+    compliance: dict[str, ComplianceFacts] = field(default_factory=dict)
     # Sources with failures within the last hours.
     failing: set[str] = field(default_factory=set)
 

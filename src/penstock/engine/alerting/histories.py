@@ -98,6 +98,7 @@ def history_of(store: Store, facts: Facts, source: SourceSettings, runs: ShownRu
         given_up=tuple(facts.given_up.get(source.key, ())),
         sites=tuple(facts.sites.get(source.key, ())),
         new_references=tuple(facts.new_references.get(source.key, ())),
+        compliance=facts.compliance.get(source.key),
         hosts=hosts,
         failing_hosts=failing,
         closed_hosts=tuple(host for host in hosts if _is_closed(facts, host)),

@@ -21,6 +21,7 @@ from penstock.alerts.judge import judge, judge_project
 from penstock.alerts.lifecycle import REOPEN_WITHIN_S as WATCHED_S
 from penstock.alerts.lifecycle import Memory, Standing, Step, next_step
 from penstock.alerts.rules import RULES, ByRule, thresholds_by_rule
+from penstock.engine.alerting.compliance import ComplianceWatch
 from penstock.engine.alerting.evidence import Evidence, EvidenceGatherer
 from penstock.engine.alerting.facts import Facts, facts_of
 from penstock.engine.alerting.histories import (
@@ -71,6 +72,7 @@ class AlertChore:
         self._watch = ProjectWatch(project, store)
         self._signals = RecentSignals(store)
         self._sites = SiteWatch(store)
+        self._compliance = ComplianceWatch(store, project.compliance)
         self._sender = NoticeSender(project, store)
         self._hosts = {key: hosts_of(each) for key, each in project.settings.sources.items()}
         self._thresholds: dict[str, ByRule] = {}
@@ -154,6 +156,7 @@ class AlertChore:
             facts = facts_of(self._store)
             facts.drifts, facts.given_up = self._signals.drifts(), self._signals.given_up()
             facts.sites, facts.new_references = self._sites.look(facts.now)
+            facts.compliance = self._compliance.look(facts.now)
             self._facts = (now, facts)
         return self._facts[1]
 

@@ -17,6 +17,7 @@ from penstock.engine.leader.alerts import AlertChore
 from penstock.engine.leader.anchors import AnchorChore
 from penstock.engine.leader.cadences import CadenceChore
 from penstock.engine.leader.calendar_watch import CalendarWatch
+from penstock.engine.leader.compliance import ComplianceChore
 from penstock.engine.leader.files import Files
 from penstock.engine.leader.hooks import HookChore
 from penstock.engine.leader.leadership import Leadership
@@ -89,6 +90,7 @@ class LeaderLoop:
         self._promises = SlaChore(project, store)
         self._cadences = CadenceChore(project, store)
         self._calendars = CalendarWatch(project, store)
+        self._compliance = ComplianceChore(project, store)
         matter = SCHEDULER if has_scheduler else UPKEEP
         behind = SCHEDULER if matter == UPKEEP and store.is_shared else None
         self._leadership = Leadership(store, matter, holder, project.clock, behind)
@@ -131,6 +133,8 @@ class LeaderLoop:
                 self._cadences.look()
             if leads.is_trusted():
                 self._calendars.look()
+            if leads.is_trusted():
+                self._compliance.look()
             self.is_settled = not self._files.are_settling and not self._scheduler.is_behind()
             self.rest_s = self._rest_s(next_at)
         if leads.is_trusted():
