@@ -24,9 +24,11 @@ def _banner(number: int) -> bytes:
     return saved(PIL.Image.new("RGB", (900, 90), (number % 255, 90, 40)), "PNG")
 
 
-def _trial(folder: Path, made: Site, polluted: str = "") -> SiteProject:
+def _trial(
+    folder: Path, made: Site, polluted: str = "", store: str = "sqlite:penstock.db"
+) -> SiteProject:
     """A site with photos; in each of its galleries stands one more image, which `polluted` writes."""
-    trial = SiteProject(folder, made, schedules=SCHEDULES)
+    trial = SiteProject(folder, made, schedules=SCHEDULES, settings={"store": store})
     for at, (url, truth) in enumerate(made.truth.items()):
         for address in truth["images"]:
             trial.pages[address] = _bytes(photo_bytes(address))
@@ -60,8 +62,10 @@ def test_clean_galleries_leave_no_note_and_start_nothing(tmp_path: Path) -> None
     assert any("are clean on" in each for each in trial.notes())
 
 
-def test_a_polluted_gallery_is_learned_again_without_anybody(tmp_path: Path) -> None:
-    trial = _trial(tmp_path, site(0, 0), '<img class="wide" src="{src}">')
+def test_a_polluted_gallery_is_learned_again_without_anybody(
+    tmp_path: Path, either_store: str
+) -> None:
+    trial = _trial(tmp_path, site(0, 0), '<img class="wide" src="{src}">', either_store)
     version = trial.schema["version"]
 
     trial.run("images")
@@ -95,15 +99,15 @@ def test_image_qa_twice_on_one_version_counts_one_failure(tmp_path: Path) -> Non
     assert [each["count"] for each in _notes(trial)] == [1]
 
 
-def _stubborn(folder: Path) -> SiteProject:
+def _stubborn(folder: Path, store: str) -> SiteProject:
     """Pollution that has no selector of its own: nothing that the mapper learns excludes it."""
-    return _trial(folder, site(0, 0), '<img src="{src}">')
+    return _trial(folder, site(0, 0), '<img src="{src}">', store)
 
 
 def test_a_selector_that_fails_three_times_goes_to_a_person_and_the_loop_ends(
-    tmp_path: Path,
+    tmp_path: Path, either_store: str
 ) -> None:
-    trial = _stubborn(tmp_path)
+    trial = _stubborn(tmp_path, either_store)
     rounds = 0
     while True:
         trial.run("images")
@@ -130,6 +134,13 @@ def test_a_selector_that_fails_three_times_goes_to_a_person_and_the_loop_ends(
     trial.run("images")
     assert trial.deliver() == []
     assert len(trial.schema["schema_proposals"]) == 1
+
+    # A new version that has the selector still leaves the question open, and asks no second time.
+    trial.run("mapper", force=True)
+    trial.run("images")
+    assert trial.deliver() == []
+    [again] = trial.schema["schema_proposals"]
+    assert (again["kind"], again["status"]) == ("images", "open")
 
 
 def test_a_signal_about_another_site_refreshes_nothing(tmp_path: Path) -> None:

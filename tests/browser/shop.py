@@ -42,6 +42,9 @@ sources:
     pipeline: shop:prices
     schedule: {{cron: "0 7 * * 1-5"}}
     backfill: {{window: 1d, partitions: [EUR, GBP]}}
+  learner:
+    pipeline: shop:learner
+    schedule: manual
   "{hostile}":
     pipeline: shop:shop
     params: {{site: "{site}"}}
@@ -56,6 +59,7 @@ from penstock import Pipeline
 
 STRINGS = json.loads((Path(__file__).parent / "strings.json").read_text())
 shop, broken, prices = Pipeline("shop"), Pipeline("broken"), Pipeline("prices")
+learner = Pipeline("learner")
 
 
 @shop.step(unit="run")
@@ -89,6 +93,23 @@ async def windows(ctx):
 async def fetch(ctx):
     window = ctx.window
     ctx.save("price", key=f"{window.partition} {window.start:%Y-%m-%d}", data={"price": 1.5}, score=0.9)
+
+
+@learner.step(unit="run")
+async def learn(ctx):
+    item = {"url_pattern": "/offers/[^/?]+", "fields": {}}
+    proposals = [
+        {"id": "redesign", "kind": "redesign", "name": STRINGS[9], "description": STRINGS[10],
+         "proposed_at": "2026-01-05T06:00:00Z", "justification": {"objections": STRINGS[:20]},
+         "change": {"site_name": STRINGS[11]}},
+        {"id": "older", "kind": "model", "name": STRINGS[12], "description": STRINGS[13],
+         "proposed_at": "2026-01-05T06:00:00Z", "version": 1, "contents": "of another schema"},
+    ]
+    ctx.save("site_schemas", key="acme.example", data={
+        "domain": "acme.example", "version": 2, "cataloged_at": "2026-01-05T05:00:00Z",
+        "schema_data": {"page_types": {"item": item}}, "schema_proposals": proposals,
+        "pollution_notes": STRINGS[:3],
+    })
 
 
 @broken.step(unit="run")
@@ -159,11 +180,13 @@ def fill(folder: Path) -> None:
                 project.runs.start("shop", new=True, params={"round": 2}),
                 project.runs.start("broken"),
                 project.runs.start("prices"),
+                project.runs.start("learner"),
                 project.backfills.start("prices", FIRST_DAY, LAST_DAY),
             ]
             project.runs.finish([each.run.id for each in begun if each.run is not None])
             replay = project.replays.start(1)
             project.runs.finish([replay.run.id])
+            _propose(project, site)
             project.quarantine.note(_failed_job(project), STRINGS[1])
             project.runbooks.skip("source-broke", "compare", source="broken", reason=STRINGS[2])
             _release(project, folder)
@@ -201,6 +224,15 @@ def _try(project: Project, source: str, *, is_worse: bool) -> None:
         canaries.rolled_back(canary, 1, 1)
     else:
         canaries.has_passed(canary, STRINGS[12])
+
+
+def _propose(project: Project, site: str) -> None:
+    """A source that was proposed and checked, and is on legal hold."""
+    keys = {"pipeline": "shop:shop", "params": {"site": site}, "fetch": {"allow_private": True}}
+    sources = project.sources
+    sources.propose("newcomer", keys=keys, owner=STRINGS[3], actor="ann", reason=STRINGS[4])
+    sources.check("newcomer", terms=f"{site}/terms?t=be+nice", reason=STRINGS[5])
+    sources.legal_hold("newcomer", actor="ann", reason=STRINGS[6])
 
 
 def fill_a_little(folder: Path) -> None:

@@ -20,6 +20,8 @@ from penstock.engine.leader.scheduler import Scheduler
 from penstock.errors import Refused, UsageError
 from penstock.http.compliance import words_of
 from penstock.testing import ScriptedNetwork, Simulation, VirtualClock
+from tests.unit.test_web import Site as Served
+from tests.unit.test_web import visit
 
 BROKEN = "the site is broken"
 STEPS = """
@@ -199,6 +201,21 @@ def test_terms_that_change_stop_the_source_until_they_are_accepted(
         project.sources.accept_terms("new")
 
     assert project.sources.accept_terms("new", reason="asked them").gaps == []
+
+
+def test_dashboard_shows_a_proposal_that_stands_in_no_file_yet(
+    project: Project, site: Site
+) -> None:
+    proposed(project, site)
+
+    async def steps(at: Served) -> None:
+        await at.log_in()
+        page = await at.ask("GET", "/sources/new", headers={"Accept": "text/html"})
+        assert page.status == 200
+        assert "/acts/sources.approve" in page.text
+        assert "robots.txt was never checked" in page.text
+
+    visit(project, steps)
 
 
 def test_site_that_forbids_it_is_not_approved(project: Project, site: Site) -> None:

@@ -213,8 +213,8 @@ class Alerts(Noun):
             raise UsageError(f"there is no rule {rule!r}", nearest(rule, RULES), code="no_rule")
         source_id = None
         if source is not None:
-            key = self._project.source(source).key
-            source_id = self._project.source_ids[key]
+            key = self._project.source_key(source)
+            source_id = self._store.sources.ids()[key] if key is not None else None
         is_one = state in ("open", "acknowledged", "resolved")
         return AlertFilter(
             standing_only=state in ("unresolved", "standing"),
