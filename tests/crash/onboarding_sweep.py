@@ -91,7 +91,7 @@ def go_on(folder: Path, plan: Plan | None, acks: Path) -> None:
         project.close()
 
 
-def _next(project: Project) -> str:
+def _next(project: Onboarded) -> str:
     """The next act of the way; what it has moved, or "" at the end."""
     sources, known = project.sources, project.connection.onboardings.get(SOURCE)
     if known is None:
@@ -113,13 +113,13 @@ def _next(project: Project) -> str:
     return ""
 
 
-def _try_or_activate(project: Project) -> str:
+def _try_or_activate(project: Onboarded) -> str:
     if any(each.state == "completed" for each in project.sources.trials(SOURCE)):
         project.sources.activate(SOURCE)
         return "source.activated"
     project.sources.trial(SOURCE)
     network = ScriptedNetwork.of_pages({})
-    with Simulation(project, network, seed=1, clock=project.clock) as simulation:
+    with Simulation(project, network, seed=1, clock=project.virtual) as simulation:
         simulation.run()
     return "tried"
 
