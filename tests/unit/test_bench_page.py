@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.profiles import profile
-from bench.report import MARKER, PROFILED, update_page
+from bench.report import MARKER, PROFILED, update_page, write_page
 from bench.rounds import Measured
 from bench.table import Scale
 from bench.workloads import WORKLOADS, rows
@@ -101,3 +101,26 @@ def test_a_row_that_missed_has_a_profile_until_it_is_measured_again_and_meets_it
     assert f"| site-10 | {line}" in page.read_text()
     update_page(page, {}, again[1:], FACTS, [])
     assert PROFILED not in page.read_text()
+
+
+def test_a_whole_run_replaces_everything_but_the_head_of_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text(PAGE.read_text())
+    found = [measured(name, 2.0) for name in ("site", "pg-pages")]
+    tables = {AGAIN.get(each.workload.name, "The table"): rows(each) for each in found}
+    missed = [profile("site", "Penstock", {"worker loop: penstock.http": 1.0}, 1000, 2.0)]
+    write_page(page, tables, found, FACTS, missed)
+    head, _, below = page.read_text().partition(MARKER)
+    assert head == PAGE.read_text().partition(MARKER)[0]
+    titles = [line for line in below.splitlines() if line.startswith("## ")]
+    assert titles[:4] == [
+        "## The table",
+        "## The table on Postgres",
+        f"## {PROFILED}",
+        "## The machine",
+    ]
+    for each in found:
+        for row in rows(each):
+            assert f"| {row.work} | {row.ours} | {row.peer} |" in below
+    assert "Huey" not in below
+    assert "- measured on: 20" in below
