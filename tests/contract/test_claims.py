@@ -8,6 +8,7 @@ import pytest
 
 from penstock.engine.foreground import nothing_left
 from penstock.gates.capacity import Capacity
+from penstock.gates.fair_shares import LAST, Stretch
 from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource
 from penstock.jobs.job import AGEING_S
@@ -360,3 +361,41 @@ def test_a_run_says_which_version_performs_it(world: World) -> None:
     assert world.run(run_id).pipeline_version == "v0"
     [event] = world.store.journal.events(run_id=run_id, kind="run.version_changed")
     assert (event.actor, event.detail) == ("w", "now uses pipeline v0; before: v1")
+
+
+def test_each_turn_goes_on_behind_the_lanes_that_the_last_one_filled(world: World) -> None:
+    runs = world.start_all({f"s{number:03}.com": 2 for number in range(120)})
+
+    started = [[job.run_id for job in world.claim(slots=20)] for _ in range(12)]
+
+    first, second = started[:6], started[6:]
+    assert [run for turn in first for run in sorted(turn)] == runs
+    assert [sorted(turn) for turn in second] == [sorted(turn) for turn in first]
+    assert world.claim() == []
+
+
+def test_lanes_are_read_a_stretch_at_a_time(world: World) -> None:
+    runs = world.start_all({f"s{number}.com": 1 for number in range(10)})
+    paused, *others = runs
+    world.store.runs.pause(paused, "test", "")
+    source_of = {run_id: world.source(f"s{number}.com") for number, run_id in enumerate(runs)}
+    first, last = source_of[runs[0]], source_of[runs[-1]]
+
+    def read(stretch: Stretch) -> tuple[list[int], int]:
+        heads, _, reached = world.store._db.ready_lanes([], None, False, stretch)
+        return [head[1] for head in heads], reached
+
+    assert read(Stretch()) == (others, LAST)
+    assert read(Stretch(first, last - 1)) == (runs[1:-1], last - 1)
+    # The run after those that are enough is the last: all of its source are there.
+    assert read(Stretch(first, LAST, 3)) == (runs[1:5], source_of[runs[4]])
+    assert read(Stretch(first - 1, LAST, 0)) == ([], first)
+    assert read(Stretch(last, LAST, 3)) == ([], LAST)
+
+
+def test_a_source_with_many_runs_is_read_as_a_whole(world: World) -> None:
+    runs = [world.start(key=f"run {number}") for number in range(5)]
+
+    heads, _, reached = world.store._db.ready_lanes([], None, False, Stretch(-1, LAST, 2))
+
+    assert (sorted(head[1] for head in heads), reached) == (runs, world.source())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.gates.decide import decide
-from penstock.gates.fair_shares import FairShares, Room
+from penstock.gates.fair_shares import FairShares, Room, Stretch
 from penstock.gates.lane import Allowance, Closed, Head, Lane, LaneLimits, limits_for
 from penstock.gates.rates import LONGEST_WAIT_S
 from penstock.jobs.job import Unit
@@ -258,3 +258,54 @@ def test_sharing_never_gives_more_than_there_is_and_leaves_nothing_that_fits(
         room = max(0, lane.limits.concurrency - lane.running)
         assert count <= min(head.depth, room)
         assert count == min(head.depth, room) or budget.fits(head) == 0
+
+
+class Stretches:
+    """Lanes that are read a few at a time, as a database has them."""
+
+    def __init__(self, lanes: Iterable[Lane], most: int) -> None:
+        self._lanes = sorted(lanes, key=lambda lane: lane.source_id)
+        self._most = most
+        self.seen: list[int] = []
+
+    def read(self, stretch: Stretch) -> tuple[list[Lane], int]:
+        after, until, _ = stretch
+        found = [lane for lane in self._lanes if after < lane.source_id <= until][: self._most]
+        self.seen += [lane.source_id for lane in found]
+        return found, found[-1].source_id if len(found) == self._most else until
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.integers(1, 9)),
+        max_size=8,
+    ),
+    st.lists(st.sampled_from([0.3, 0.5, 1.0, 2.5]), min_size=12, max_size=12),
+    st.integers(1, 5),
+)
+def test_lanes_that_are_read_in_stretches_are_shared_as_if_all_were_known(
+    turns: list[tuple[list[int], int]], weights: list[float], most: int
+) -> None:
+    whole, parts = FairShares(), FairShares()
+    for depths, slots in turns:
+        lanes = [
+            a_lane(number, a_head(depth, run_id=number), weight=weights[number - 1], concurrency=6)
+            for number, depth in enumerate(depths, 1)
+            if depth
+        ]
+        expected = whole.share(lanes, Room(slots, PLENTY, PLENTY), NOW)
+
+        stretches = Stretches(lanes, most)
+        assert parts.share_read(stretches, Room(slots, PLENTY, PLENTY), NOW) == expected
+
+
+def test_no_more_lanes_are_read_than_fill_the_slots() -> None:
+    sharing, lanes = FairShares(), [a_lane(number) for number in range(1, 1001)]
+    started: list[int] = []
+    for _ in range(100):
+        stretches = Stretches(lanes, 20)
+        grants = sharing.share_read(stretches, Room(10, PLENTY, PLENTY), NOW)
+        started += [grant.run_id for grant in grants]
+        assert len(stretches.seen) <= 20
+
+    assert started == list(range(1, 1001))

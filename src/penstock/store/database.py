@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from penstock.gates.fair_shares import Stretch
 from penstock.jobs.job import Claimed, Owned
 
 Decoded = TypeVar("Decoded")
@@ -20,6 +21,8 @@ encode = msgspec.json.Encoder().encode
 
 # A verb that writes was called where only reads are allowed: a mistake of ours.
 ONLY_READS = "this connection only reads now"
+# The whole ring of lanes.
+ALL = Stretch()
 # Larger than every id.
 LAST_ID = 2**63 - 1
 # A NUL as JSON writes it, and not the end of an escaped backslash.
@@ -107,8 +110,12 @@ class Database(Protocol):
         floors: Sequence[tuple[int, str, float, int]],
         sources: Sequence[int] | None,
         for_drains: bool,
-    ) -> tuple[list[Any], list[Any]]:
-        """The heads of what is queued behind these floors, and what runs: of these sources, or of all."""
+        stretch: Stretch = ALL,
+    ) -> tuple[list[Any], list[Any], int]:
+        """The heads of what is queued behind these floors, and what runs: of these sources, or of a stretch.
+
+        With the source up to which these are all that the stretch has. What runs may be of others, too.
+        """
         ...
 
     # What a turn moves by the thousand: a row, its line in the journal, and the answer.

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 
 from penstock.gates.capacity import WARD_DEATHS
+from penstock.gates.fair_shares import Stretch
 from penstock.jobs.job import Unit
 from penstock.jobs.run import RunKind, RunState
+from penstock.store.database import ALL
 
 Stage = tuple[int, str]
 # Id, deaths, rank.
@@ -96,14 +98,16 @@ class Picture:
         floors: Sequence[tuple[int, str, float, int]],
         sources: Sequence[int] | None,
         for_drains: bool,
-    ) -> tuple[list[Any], list[Any]]:
+        stretch: Stretch = ALL,
+    ) -> tuple[list[Any], list[Any], int]:
+        """All of it: it lies in memory."""
         wanted = None if sources is None else set(sources)
         heads = [
             self._head(each, each.depth, each.order[0])
             for each in self._active(for_drains)
             if wanted is None or each.source_id in wanted
         ]
-        return heads, self._counts()
+        return heads, self._counts(), stretch.until
 
     def json(self, name: str, **values: Any) -> Any:
         if name == "running_counts":

@@ -10,8 +10,9 @@ from typing import Any
 from psycopg import errors as e
 
 from penstock.clock import Clock
+from penstock.gates.fair_shares import Stretch
 from penstock.jobs.job import Claimed, Owned
-from penstock.store.database import Fences, JobRow, to_json
+from penstock.store.database import ALL, Fences, JobRow, to_json
 from penstock.store.postgres.connection import LOCK_S, Connection, connect
 from penstock.store.postgres.grants import refuse_lacking
 from penstock.store.postgres.migrate import Migrating, newest
@@ -143,12 +144,13 @@ class PostgresDatabase(Session):
         floors: Sequence[tuple[int, str, float, int]],
         sources: Sequence[int] | None,
         for_drains: bool,
-    ) -> tuple[list[Any], list[Any]]:
-        where = {"sources": None if sources is None else to_json(sources)}
-        heads, running = self.json(
+        stretch: Stretch = ALL,
+    ) -> tuple[list[Any], list[Any], int]:
+        where = {"sources": None if sources is None else to_json(sources), **stretch._asdict()}
+        heads, running, reached = self.json(
             "ready_lanes", floors=to_json(floors), for_drains=for_drains, **where
         )
-        return heads, running
+        return heads, running, reached
 
     def new_job_ids(self, count: int) -> Sequence[int]:
         return self.decoded("new_job_ids", list[int], count=count)

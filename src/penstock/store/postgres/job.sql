@@ -151,15 +151,24 @@ WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'wai
 -- name: ready_lanes
 -- The heads of what is queued (SQLite's ready_heads), and what is running (as running_counts): each counter is added up
 -- once for both. A stage's floor is looked up in an object of all of them: a join without hashes would be quadratic.
-WITH f AS MATERIALIZED (
+-- The last part is the source up to which these are all: that of the run with the number most, or the end.
+WITH reach AS MATERIALIZED (
+  SELECT coalesce((
+    SELECT source_id FROM penstock.run
+    WHERE state IN ('queued', 'running', 'paused') AND source_id > %(after)s::bigint AND source_id <= %(until)s::bigint
+    ORDER BY source_id LIMIT 1 OFFSET %(most)s::bigint
+  ), %(until)s::bigint) AS source_id
+), f AS MATERIALIZED (
   SELECT coalesce(jsonb_object_agg((v ->> 0) || ' ' || (v ->> 1), v), '{}') AS by_stage
   FROM jsonb_array_elements(%(floors)s::jsonb) AS v
 ), g AS MATERIALIZED (
   SELECT r.id AS run_id, r.source_id, r.kind, r.state, r.for_drains, c.stage, c.unit, c.queued, c.running, c.cpu, c.memory_mb
   FROM (
-    SELECT id, source_id, kind, state, for_drains FROM penstock.run WHERE state IN ('queued', 'running', 'paused')
+    SELECT id, source_id, kind, state, for_drains FROM penstock.run
+    WHERE state IN ('queued', 'running', 'paused') AND source_id > %(after)s::bigint AND source_id <= (SELECT source_id FROM reach)
     UNION ALL
-    SELECT id, source_id, kind, state, for_drains FROM penstock.run WHERE state = 'cancelled' AND swept_at IS NULL
+    SELECT id, source_id, kind, state, for_drains FROM penstock.run
+    WHERE state = 'cancelled' AND swept_at IS NULL AND source_id > %(after)s::bigint AND source_id <= (SELECT source_id FROM reach)
   ) AS r
   JOIN penstock.stage_count AS c ON c.run_id = r.id
   WHERE (c.queued > 0 OR c.running > 0)
@@ -175,7 +184,7 @@ SELECT json_build_array((
     s.level,
   (SELECT json_build_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
     terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
-    FROM penstock.onboarding AS o WHERE o.source_id = s.id))), '[]')
+    FROM penstock.onboarding AS o WHERE o.source_id = s.id)) ORDER BY g.source_id), '[]')
   FROM (
     SELECT run_id, source_id, kind, stage, unit, queued, cpu, memory_mb,
       (SELECT by_stage FROM f) -> (run_id || ' ' || stage) AS floor
@@ -193,7 +202,7 @@ SELECT json_build_array((
   SELECT coalesce(json_agg(json_build_array(n.source_id, n.unit, n.kind, n.running)), '[]') FROM (
     SELECT source_id, unit, kind, sum(running)::bigint AS running FROM g WHERE running > 0 GROUP BY source_id, unit, kind
   ) AS n
-))::text;
+), (SELECT source_id FROM reach))::text;
 
 -- name: suspect_heads
 -- The heads of ready_lanes, for jobs under which two workers died already, and only those.

@@ -25,10 +25,11 @@ from penstock.errors import (
     StoreReplaced,
     StoreTooSlow,
 )
+from penstock.gates.fair_shares import Stretch
 from penstock.jobs.job import Claimed, Owned
 from penstock.journal.job_events import JobStarted, JobSucceeded
 from penstock.private_files import make_private, touch_private
-from penstock.store.database import ONLY_READS, Decoded, Fences, JobRow, to_json
+from penstock.store.database import ALL, ONLY_READS, Decoded, Fences, JobRow, to_json
 from penstock.store.queries import queries
 from penstock.store.schema import Applied, Plan, Purpose, refuse_newer, refuse_unfinished
 from penstock.store.sqlite import filesystem, migrate
@@ -306,9 +307,11 @@ class SqliteDatabase:
         floors: Sequence[tuple[int, str, float, int]],
         sources: Sequence[int] | None,
         for_drains: bool,
-    ) -> tuple[list[Any], list[Any]]:
-        heads = self.json("ready_heads", for_drains=for_drains)
-        return heads, self.json("running_counts") if heads else []
+        stretch: Stretch = ALL,
+    ) -> tuple[list[Any], list[Any], int]:
+        [(found, reached)] = self.rows("ready_heads", for_drains=for_drains, **stretch._asdict())
+        heads = self._decode(found, list[Any])
+        return heads, self.json("running_counts") if heads else [], reached
 
     def fence(
         self, now: float, worker: str, plain: Fences, others: Fences

@@ -111,6 +111,15 @@ UPDATE job NOT INDEXED SET state = 'queued', due_at = NULL, at = :now
 WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND state = 'waiting';
 
 -- name: ready_heads
+-- Of the sources in a part of the ring, in their order, and the source up to which these are all: that of the run with
+-- the number :most, or the end.
+WITH reach AS MATERIALIZED (
+  SELECT coalesce((
+    SELECT source_id FROM run INDEXED BY run_active
+    WHERE state IN ('queued', 'running', 'paused') AND source_id > :after AND source_id <= :until
+    ORDER BY source_id LIMIT 1 OFFSET :most
+  ), :until) AS source_id
+)
 SELECT json_group_array(json_array(
   r.source_id, g.run_id, g.stage, g.unit, g.queued,
   (SELECT rank FROM job WHERE job.run_id = g.run_id AND job.stage = g.stage AND job.state = 'queued' ORDER BY rank LIMIT 1),
@@ -121,11 +130,13 @@ SELECT json_group_array(json_array(
   s.level,
   json((SELECT json_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
     terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
-    FROM onboarding AS o WHERE o.source_id = s.id))))
-FROM run_stage AS g INDEXED BY run_stage_ready
-CROSS JOIN run AS r ON r.id = g.run_id
+    FROM onboarding AS o WHERE o.source_id = s.id)))),
+  (SELECT source_id FROM reach)
+FROM run AS r INDEXED BY run_active
+CROSS JOIN run_stage AS g INDEXED BY run_stage_ready ON g.run_id = r.id
 CROSS JOIN source AS s ON s.id = r.source_id
-WHERE g.queued > 0 AND r.state IN ('queued', 'running') AND r.for_drains = :for_drains;
+WHERE r.state IN ('queued', 'running', 'paused') AND r.state <> 'paused' AND r.for_drains = :for_drains
+  AND r.source_id > :after AND r.source_id <= (SELECT source_id FROM reach) AND g.queued > 0;
 
 -- name: suspect_heads
 -- As ready_heads, for jobs under which two workers died already, and only those.

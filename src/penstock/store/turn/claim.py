@@ -15,14 +15,14 @@ import msgspec
 
 from penstock.gates.capacity import WARD_DEATHS, Capacity, DrainScope
 from penstock.gates.decide import decide
-from penstock.gates.fair_shares import Grant, Room, confirm
+from penstock.gates.fair_shares import AllLanes, Grant, Room, Stretch, confirm
 from penstock.gates.lane import BreakerFacts, Closed, Head, Lane, LaneLimits, Slot, limits_for
 from penstock.gates.loaded import Loaded
 from penstock.gates.onboarding import Onboarding
 from penstock.jobs.job import Claimed, JobState
 from penstock.jobs.run_policy import policy_of, slot_of
 from penstock.journal.run_events import RunStarted
-from penstock.store.database import Database, to_json
+from penstock.store.database import ALL, Database, to_json
 from penstock.store.ledger import Ledger
 from penstock.store.rows import Admits
 from penstock.store.turn.breaker_watch import begin_tries
@@ -47,7 +47,38 @@ class Queues(Protocol):
         floors: Sequence[tuple[int, str, float, int]],
         sources: Sequence[int] | None,
         for_drains: bool,
-    ) -> tuple[list[Any], list[Any]]: ...
+        stretch: Stretch = ALL,
+    ) -> tuple[list[Any], list[Any], int]: ...
+
+
+class LaneReader:
+    """The lanes as a claim reads them: no more of them than it needs. `seen` are those that it has read."""
+
+    def __init__(
+        self, db: Queues, limits: Mapping[int, LaneLimits], floors: Floors, capacity: Capacity
+    ) -> None:
+        self._db = db
+        self._limits = limits
+        self._floors = floors
+        self._capacity = capacity
+        self.seen: list[Lane] = []
+        # Suspects are few, and so is what is prepared for drains: these are known as a whole.
+        self._is_small = capacity.admits == "suspect" or capacity.scope is not None
+        self._known: AllLanes | None = None
+
+    def read(self, stretch: Stretch) -> tuple[Sequence[Lane], int]:
+        if not self._is_small:
+            return self._read(stretch)
+        if self._known is None:
+            self._known = AllLanes(self._read(ALL)[0])
+        return self._known.read(stretch)
+
+    def _read(self, stretch: Stretch) -> tuple[list[Lane], int]:
+        capacity = self._capacity
+        about = (capacity.admits, None, capacity.loaded, capacity.scope)
+        lanes, reached = read_lanes(self._db, self._limits, self._floors, *about, stretch=stretch)
+        self.seen += lanes
+        return lanes, reached
 
 
 def claim(
@@ -57,14 +88,16 @@ def claim(
     worker: str,
     capacity: Capacity,
     limits: Mapping[int, LaneLimits],
-    lanes: Sequence[Lane],
+    reader: LaneReader,
 ) -> list[Claimed]:
     """Take what the lanes may start and the worker can hold, fairly."""
-    if not lanes:
-        return []
     now = ledger.now
     room = Room(capacity.slots, capacity.cpu, capacity.memory_mb)
-    grants = memory.sharing.share(lanes, room, now)
+    grants = memory.sharing.share_read(reader, room, now)
+    lanes = reader.seen
+    memory.watch.look(lanes)
+    if not lanes:
+        return []
     begin_tries(db, ledger, memory.watch, _granted(lanes, grants))
     if db.is_shared and grants:
         grants = _confirmed(db, memory, lanes, grants, limits, capacity, now)
@@ -127,7 +160,22 @@ def ready_lanes(
     loaded: Loaded | None = None,
     scope: DrainScope | None = None,
 ) -> list[Lane]:
-    """Every source that has queued jobs in a run that is not paused, with what is running of it.
+    """Every source that has queued jobs in a run that is not paused, with what is running of it."""
+    return read_lanes(db, limits, floors, admits, sources, loaded, scope)[0]
+
+
+def read_lanes(
+    db: Queues,
+    limits: Mapping[int, LaneLimits],
+    floors: Floors,
+    admits: Admits = "all",
+    sources: Sequence[int] | None = None,
+    loaded: Loaded | None = None,
+    scope: DrainScope | None = None,
+    *,
+    stretch: Stretch = ALL,
+) -> tuple[list[Lane], int]:
+    """The lanes of a stretch in the order of their sources, and the source up to which these are all.
 
     Only of stages that are `loaded`: what a worker does not know waits for one that does. Runs that are
     prepared for drains are seen by the drains in whose `scope` they are, and by nobody else.
@@ -139,9 +187,9 @@ def ready_lanes(
     for_drains = scope is not None
     if admits == "suspect":
         rows = db.json("suspect_heads", for_drains=for_drains, **where)
-        counts = db.json("running_counts", **where)
+        counts, reached = db.json("running_counts", **where), stretch.until
     else:
-        rows, counts = db.ready_lanes(floors.all(), sources, for_drains)
+        rows, counts, reached = db.ready_lanes(floors.all(), sources, for_drains, stretch)
     for source_id, run_id, stage, unit, depth, rank, cpu, memory_mb, kind, *about in rows:
         if loaded is not None and not loaded.knows(source_id, stage):
             continue
@@ -152,14 +200,14 @@ def ready_lanes(
         if source_id not in facts:
             facts[source_id] = _facts(*about)
     if not heads:
-        return []
+        return [], reached
     for source_id, unit, kind, count in counts:
         running[source_id, slot_of(unit, kind)] += count
     if admits == "sound":
         # A slot of the lane is left for the ward: a busy lane would otherwise never let a suspect start.
         for source_id, slot in _slots_of_suspects(db, scope):
             running[source_id, slot] += 1
-    return [
+    lanes = [
         Lane(
             source_id,
             tuple(found),
@@ -171,6 +219,9 @@ def ready_lanes(
         )
         for source_id, found in heads.items()
     ]
+    # Neither database promises that an aggregate keeps the order of what it is made of.
+    lanes.sort(key=lambda lane: lane.source_id)
+    return lanes, reached
 
 
 class _Facts(TypedDict):

@@ -22,7 +22,7 @@ from penstock.store.ledger import Ledger
 from penstock.store.snapshots import Kept, keep_snapshots
 from penstock.store.turn.answered_entries import close_after_turn
 from penstock.store.turn.breaker_watch import weigh, write_levels
-from penstock.store.turn.claim import claim, opening, ready_lanes, soonest
+from penstock.store.turn.claim import LaneReader, claim, opening, soonest
 from penstock.store.turn.effects import End
 from penstock.store.turn.memory import Memory
 from penstock.store.turn.run_progress import advance_runs
@@ -112,14 +112,14 @@ def start_work(
     capacity: Capacity,
     limits: Mapping[int, LaneLimits],
 ) -> tuple[list[Claimed], list[Lane]]:
-    """What a worker with this much room starts now, and the lanes as they were before.
+    """What a worker with this much room starts now, and the lanes that it looked at, as they were before.
+
+    Where something fills the worker, others may have been left out: its next turn begins behind them.
 
     The explanation of why something does not start takes this very step, and undoes it.
     """
-    about = (capacity.admits, None, capacity.loaded, capacity.scope)
-    lanes = ready_lanes(db, limits, memory.floors, *about)
-    memory.watch.look(lanes)
-    return claim(db, memory, ledger, worker, capacity, limits, lanes), lanes
+    lanes = LaneReader(db, limits, memory.floors, capacity)
+    return claim(db, memory, ledger, worker, capacity, limits, lanes), lanes.seen
 
 
 def wake_due(db: Database, ledger: Ledger, floors: Floors, now: float) -> float | None:
