@@ -29,7 +29,7 @@ from penstock.store.noun import Noun
 # Lines of the journal that are read at once, and how many reads make one transaction that has few sums.
 LINES = 2000
 READS = 10
-MOST_SUMS = 1000
+MOST_SUMS = 5000
 # Hours are kept for five weeks, days for two years.
 KEEP_S = {HOUR_S: 35 * 86_400.0, DAY_S: 731 * 86_400.0}
 # An attempt that started longer ago than this and is not running any more has lost its end.

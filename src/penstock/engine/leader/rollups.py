@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.clock import Clock
+from penstock.store.rollups import LINES
 from penstock.store.store import Store
 
 EVERY_S = 5.0
@@ -31,8 +32,10 @@ class RollupChore:
             self._prune(now)
         if now < self._fold_at:
             return False
-        if self._store.rollups.fold():
+        if self._store.rollups.fold() >= LINES:
             return True
+        # What is written meanwhile is summed together: each sum of a source is written once, and an attempt
+        # that starts and ends in one batch leaves no row of its own.
         self._fold_at = now + EVERY_S
         return False
 
