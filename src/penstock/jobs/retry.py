@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -110,10 +109,9 @@ def settle(
     useful_for_s: float | None = None,
 ) -> Settlement:
     """Where this outcome takes the job: its next state, its delay, and whether a try was spent."""
-    done = partial(Settlement, job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s)
     if isinstance(outcome, Succeeded):
-        return done(effects=outcome.effects)
-    base = done(effects=Effects(spent=dict(outcome.spent)))
+        return _succeeded(job, outcome.effects, unit, took_s)
+    base = _succeeded(job, Effects(spent=dict(outcome.spent)), unit, took_s)
     match outcome:
         case Skipped(reason, is_rejection=True):
             # Judged and not wanted: the job did its work, exactly as when a step returns None.
@@ -136,6 +134,12 @@ def settle(
             return _settle_failed(
                 replace(base, useful_for_s=useful_for_s), job, outcome, retry, rng
             )
+
+
+def _succeeded(job: Claimed, effects: Effects, unit: Unit | None, took_s: float) -> Settlement:
+    return Settlement(
+        job.id, job.attempt, JobState.SUCCEEDED, unit=unit, took_s=took_s, effects=effects
+    )
 
 
 def _settle_failed(

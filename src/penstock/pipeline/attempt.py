@@ -316,7 +316,8 @@ class Attempt:
         if self.visits is not None:
             if not self.has_committed and (unchanged := self.visits.unchanged) is not None:
                 raise unchanged
-            self.effects.extracted += self.visits.done()
+            if visited := self.visits.done():
+                self.effects.extracted += visited
         effects = self.effects
         came_to_nothing = not self.has_arrived and not self.has_committed and not effects
         if came_to_nothing and self.dropped is not None:

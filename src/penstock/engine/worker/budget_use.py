@@ -36,6 +36,11 @@ class Spending:
     def has_budgets(self) -> bool:
         return self._has_budgets or bool(self._rules.trials)
 
+    @property
+    def has_loaded(self) -> bool:
+        """Whether something that is on its way to the store has used requests."""
+        return bool(self._loaded)
+
     def learn(self, exhausted: Iterable[BudgetRow]) -> None:
         self._exhausted = {(row.scope, row.measure, row.period): row for row in exhausted}
 
@@ -66,14 +71,14 @@ class Spending:
         What its requests used was counted against the budgets before they went out; what its steps say
         they have spent is charged with the commit.
         """
-        if effects.spent:
+        if effects and effects.spent:
             self._spenders.setdefault((source, job.stage), set()).update(effects.spent)
             effects.charges = [
                 (bound, effects.spent[bound.measure])
                 for bound in self._rules.bounds(source, job.run_id)
                 if bound.measure in effects.spent
             ]
-        meter = self._meters.pop((job.id, job.attempt), None)
+        meter = self._meters.pop((job.id, job.attempt), None) if self._meters else None
         if meter:
             self._loaded[id(effects)] = (job.run_id, meter.get("requests", 0.0))
             latencies = self._latencies.pop((job.id, job.attempt), {})

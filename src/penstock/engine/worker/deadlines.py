@@ -28,13 +28,13 @@ class Deadlines(dict[Attempted, float]):
         self._places: dict[Attempted, int] = {}
 
     def __setitem__(self, attempted: Attempted, deadline: float) -> None:
-        super().__setitem__(attempted, deadline)
-        if self._shared is not None:
-            place = self._places.get(attempted)
-            self._places[attempted] = self._shared.put(attempted[0], deadline, place)
+        dict.__setitem__(self, attempted, deadline)  # this and what follows is done for each job
+        shared, places = self._shared, self._places
+        if shared is not None:
+            places[attempted] = shared.put(attempted[0], deadline, places.get(attempted))
 
     def pop(self, attempted: Attempted) -> float:  # type: ignore[override]
-        deadline = super().pop(attempted)
+        deadline = dict.pop(self, attempted)
         if self._shared is not None:
             self._shared.clear(self._places.pop(attempted))
         return deadline

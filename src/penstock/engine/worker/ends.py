@@ -58,13 +58,17 @@ class Ends:
 
     def answer(self, turn: Turn, ends: Sequence[End]) -> None:
         """These were written, except those that the turn has postponed."""
-        postponed = [end for end in ends if end.job_id in turn.postponed]
-        self.put_back(postponed)
+        postponed = [end for end in ends if end.job_id in turn.postponed] if turn.postponed else []
+        if postponed:
+            self.put_back(postponed)
         lost = set(turn.lost)
         if self.tracer is not None:
             written = [end for end in ends if end.job_id not in turn.postponed]
             self.tracer.settled(written, lost)
-        self._wake({id(end) for end in ends} - {id(end) for end in postponed}, lost)
+        if self._waiters:
+            self._wake({id(end) for end in ends} - {id(end) for end in postponed}, lost)
+        if not self.spending.has_loaded:
+            return
         for end in ends:
             run_id, requests = self.spending.settled(end.effects)
             if end.job_id not in lost:

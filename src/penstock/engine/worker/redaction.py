@@ -23,11 +23,12 @@ CAUSE_LENGTH = 200
 
 def redacted(outcome: Outcome, secrets: frozenset[str] | Masker) -> Outcome:
     """The outcome as it may be kept: every secret masked in its words, and no text longer than it may be."""
+    if isinstance(outcome, Succeeded):
+        if outcome.effects:
+            redact(outcome.effects, _masker(secrets))
+        return outcome
     masker = _masker(secrets)
     match outcome:
-        case Succeeded(effects):
-            redact(effects, masker)
-            return outcome
         case Failed():
             return replace(
                 outcome,

@@ -15,7 +15,7 @@ from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
 from penstock.jobs.effects import Effects
 from penstock.jobs.effects.samples import sample_of
 from penstock.jobs.job import Claimed, Unit
-from penstock.jobs.outcome import Flush, Outcome
+from penstock.jobs.outcome import Flush, Outcome, Succeeded
 from penstock.jobs.probe import without_retries
 from penstock.jobs.repeats import Sayings
 from penstock.jobs.retry import RetryClass, settle
@@ -47,11 +47,14 @@ class Settler:
         useful_for_s: float | None = None,
     ) -> None:
         """An attempt has ended; it is written with the next turn."""
-        outcome = redacted(outcome, self._masker(job))
+        # Most end well and have nothing to say: nothing of that is to be masked.
+        if not isinstance(outcome, Succeeded) or outcome.effects:
+            outcome = redacted(outcome, self._masker(job))
         end = settle(job, outcome, retry, self.rng, unit, took_s, useful_for_s)
         if job.attempt > 1 and end.effects:
             self._key(job, end.effects)
-        self._sayings.pop((job.id, job.attempt), None)
+        if self._sayings:
+            self._sayings.pop((job.id, job.attempt), None)
         self._sample(job, end.effects)
         policy = self.runs.policy(job.run_id)
         if policy.retries:
@@ -98,8 +101,9 @@ class Settler:
             effects.samples = [sample]
 
     def _load(self, job: Claimed, effects: Effects) -> None:
-        if job.source_id in self.sources:
-            self.spending.load(job, self.sources[job.source_id].settings.key, effects)
+        source = self.sources.get(job.source_id)
+        if source is not None:
+            self.spending.load(job, source.settings.key, effects)
 
     def _key(self, job: Claimed, effects: Effects) -> None:
         """Let what is said again be known. A stream goes on where it was, so what it says is new."""

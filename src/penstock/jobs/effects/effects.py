@@ -117,12 +117,14 @@ class Effects:
         return self.__dict__.setdefault(name, make())
 
     def __bool__(self) -> bool:
-        # A copy: a step that was given up may still be at it, in its thread.
-        return any(list(self.__dict__.values()))
+        # Most attempts have nothing. A copy: a step that was given up may still be at it, in its thread.
+        return bool(self.__dict__) and any(list(self.__dict__.values()))
 
     @property
     def places(self) -> set[int]:
         """Of which effects it has something: their places in ALL_EFFECTS."""
+        if not self.__dict__:
+            return set()
         return {_PLACES[name] for name, value in self.__dict__.items() if value}
 
     @property
@@ -132,6 +134,8 @@ class Effects:
     @property
     def weight(self) -> int:
         """How much of a transaction's time it takes, where MOST_EFFECTS is as much as there is."""
+        if not self.__dict__:
+            return 0
         entries = self._entries(_WEIGHED)
         if entries < 1000:
             return entries
