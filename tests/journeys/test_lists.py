@@ -52,6 +52,7 @@ NEEDED = {
     "connectors.show_all": ("connector", "installed"),
     "db_copy._tell": ("table", "rows"),
     "db_migrate._show": ("migration", "effect"),
+    "db_sql.query": ("id", "status"),
     "db_sql.requests": ("request", "verb", "state"),
     "drain._list": ("stage", "state"),
     "diffs.tell_changes": ("what", "key", "field"),
@@ -257,6 +258,7 @@ def commands(rig: Rig) -> list[list[str]]:
         ["token", "list"], ["connectors"], ["alerts", "rules", SHOP], ["metrics", "--list"],
         ["schema", "check", "product", "--schema", "narrow.json"], ["drain", "1", "--stages"],
         ["pipeline", "graph", SHOP, "--explain"], ["db", "sql", "requests"],
+        ["db", "sql", "query", "SELECT id, name, status FROM organizations ORDER BY id"],
         ["release", "history"], ["release", "diff"], ["golden", "list"], ["canaries"],
     ]  # fmt: skip
 
