@@ -351,6 +351,8 @@ def test_command_line_leads_through_it(
 
     sets = [f"--set={name}={json.dumps(value)}" for name, value in keys(site).items()]
     assert said("propose", "new", *sets, "--reason", "found")[0] == 0
+    code, _, error = said("propose", "other", "--set", "nothing")
+    assert (code, "--set 'nothing' is not NAME=VALUE" in error) == (2, True)
     code, out, _ = said("check", "new", "--terms", f"{site.url}/terms")
     assert (code, "missing: it has no owner" in out) == (3, True)
     code, _, error = said("approve", "new")

@@ -139,19 +139,19 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
     return {"params": dict(map(param, args.param)), "pages": args.pages, "by_hand": is_by_hand}
 
 
-def param(text: str) -> tuple[str, Any]:
+def param(text: str, flag: str = "--param") -> tuple[str, Any]:
     import msgspec
     import yaml
 
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise UsageError(f"--param {text!r} is not NAME=VALUE", "--param depth=2")
+        raise UsageError(f"{flag} {text!r} is not NAME=VALUE", f"{flag} depth=2")
     try:
         # A day is text, as everything that JSON does not have.
         return name, msgspec.to_builtins(yaml.safe_load(value))
     except yaml.YAMLError:
         raise UsageError(
-            f"--param {name}: its value is not YAML", "quote it: name='\"text\"'"
+            f"{flag} {name}: its value is not YAML", "quote it: name='\"text\"'"
         ) from None
 
 

@@ -109,7 +109,7 @@ def propose(args: argparse.Namespace) -> int:
     from penstock.cli.commands.run import param
     from penstock.cli.lookup import opened
 
-    keys = dict(map(param, args.set))
+    keys = dict(param(each, "--set") for each in args.set)
     if args.connector:
         keys = {"connector": args.connector, **keys}
     with opened(args) as project:
