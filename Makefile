@@ -15,7 +15,7 @@ COMPILE := uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 .DEFAULT_GOAL := help
 # An environment that was interrupted half-way is made again.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-bridges check format docs bench bench-guard torture reference screenshots requirements
+.PHONY: help setup demo test test-bridges check format docs bench bench-guard scale torture reference screenshots requirements
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench: $(BENCH)/.installed ## Measure Penstock beside its peers and write docs/b
 
 bench-guard: $(VENV)/.installed ## Compare five short rows with those kept last (ARGS=--keep to keep these)
 	@$(VENV)/bin/python -m bench.guard $(ARGS)
+
+scale: $(BENCH)/.installed ## Measure how cost grows with history and sources and write docs/scale.md (hours)
+	@$(BENCH)/bin/python -m bench.scale $(ARGS)
 
 torture: $(VENV)/.tested $(VENV)/.programs ## Run the long tests: every crash point, kills, full disks
 	@$(VENV)/bin/python -m pytest -m torture --timeout 3600 $(ARGS)

@@ -14,6 +14,8 @@ COMMANDS: dict[str, str] = {
     "breakers.open": "penstock breaker open {}",
     "budgets.list": "penstock budget",
     "canaries.get": "penstock canaries {}",
+    "cells.get": "penstock cells show {}",
+    "cells.move": "penstock cells move {} --to CELL",
     "drain": "penstock drain {}",
     "drains.stages": "penstock drain {} --stages",
     "explain": "penstock explain {}",

@@ -47,6 +47,8 @@ NEEDED = {
     "canary._tell_guards": ("guardrail", "canary", "control", "crossed"),
     "canary._tell_runs": ("run", "source", "state"),
     "canary.show": ("canary", "state", "release"),
+    "cells._tell_cells": ("cell", "sources", "queued", "workers"),
+    "cells._tell_sources": ("source", "cell", "state"),
     "checkpoints._tell_history": ("number", "act", "cursor"),
     "checkpoints.run": ("partition", "cursor"),
     "connectors.show_all": ("connector", "installed"),
@@ -334,6 +336,7 @@ def look_at_rare_tables(rig: Rig) -> None:
     )
     _look_at_the_builder(out)
     _look_at_proofs_and_canaries(out)
+    _look_at_cells(out)
     reports = [run_report(row, rig.store.now()) for row in rig.store.runs.newest()]
     with Project.open(rig.folder) as project:
         run._tell(project, reports, args)
@@ -472,6 +475,25 @@ def _look_at_proofs_and_canaries(out: Output) -> None:
         end_reason="duplicates",
     )
     canary._tell_whole(whole, out)
+
+
+def _look_at_cells(out: Output) -> None:
+    from penstock.app.views.cells import CellSourceView, CellView
+    from penstock.cli.commands import cells
+
+    counts = dict.fromkeys(
+        ("sources", "leaving", "arriving", "active_runs", "queued", "running", "waiting"), 123_456
+    )
+    cell = CellView(
+        name="north-of-the-river", number=12, store="postgresql://db-1.example.com:5432/shop?schema=shop",
+        is_this=True, is_reachable=True, error="", quarantined=123, records=1_234_567, workers=12, **counts,
+    )  # fmt: skip
+    source = CellSourceView(
+        key=SHOP, cell="north-of-the-river", state="leaving", to="south", origin="", lifecycle="active",
+        queued=123_456, running=12, waiting=12, quarantined=123, last_state="completed",
+    )  # fmt: skip
+    cells._tell_cells([cell], out)
+    cells._tell_sources([source], out)
 
 
 def sites() -> set[str]:

@@ -35,7 +35,7 @@ def help_of(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 HELP = "penstock {} --help has an example"
-GLOBAL = "known: --env, --help, --project, --version, -h"
+GLOBAL = "known: --cell, --env, --help, --project, --version, -h"
 COMMANDS = [
     *LISTED,
     *(f"db {verb}" for verb in ("check", "backup", "restore", "migrate", "copy")),

@@ -129,7 +129,7 @@ def test_every_key_of_a_source_and_of_the_project_is_documented() -> None:
     documented = {key.split(".")[0] for key in documented_keys("sources.KEY.")}
     assert documented == of_source
     of_project = {f.name for f in fields(Settings)}
-    derived = {"root", "file", "environment", "secrets", "unset", "warnings"}
+    derived = {"root", "file", "environment", "cell", "secrets", "unset", "warnings"}
     # Defaults are laid under the sources, and leave nothing of their own.
     written = of_project - derived | {"defaults"}
     assert {key.split(".")[0] for key in documented_keys("")} == written

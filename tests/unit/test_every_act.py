@@ -28,7 +28,8 @@ from tests.unit.test_web import Site, visit
 
 REASON = "because the walk asks for it"
 # A database that was just made has nothing to migrate: tests of migrations look at this one.
-NOTHING_TO_DO = {"store.migrate"}
+# Of the cells of a project in one database, nobody can move a source: `tests/postgres/test_cells.py` does.
+NOTHING_TO_DO = {"store.migrate", "cells.place", "cells.move"}
 # The text of a note is why it was written; a signal is a fact, and mostly raised by a program.
 WITHOUT_REASON = {"quarantine.note", "signals.raise_"}
 # What follows from an act: the event of the act itself says who, and why.

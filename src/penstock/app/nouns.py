@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.app.breakers import Breakers
     from penstock.app.budgets import Budgets
     from penstock.app.canaries import Canaries
+    from penstock.app.cells import Cells
     from penstock.app.checkpoints import Checkpoints
     from penstock.app.drain_options import DrainOptions
     from penstock.app.drains import Drains
@@ -193,6 +194,13 @@ class Nouns(project.Project):
         from penstock.app.canaries import Canaries
 
         return Canaries(self)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The databases that a project's sources are divided over."""
+        from penstock.app.cells import Cells
+
+        return Cells(self)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:

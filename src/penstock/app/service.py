@@ -101,15 +101,20 @@ class Service(Noun):
         from penstock.app.run_performer import in_own_loop
         from penstock.app.views.progress import ServiceEnd
         from penstock.engine.foreground import run_forever
+        from penstock.engine.supervisor.cell_watch import CellChanged
         from penstock.engine.supervisor.code_reload import CodeChanged
 
         activity = None if on_activity is None else _activity(on_activity)
         options |= {"tell": tell, "activity": activity, "stopping": stopping}
-        try:
-            is_whole = in_own_loop(lambda: run_forever(self._project, **options), stopping)
-            reason: Literal["idle", "stopped", "code_changed"] = "idle" if is_whole else "stopped"
-        except CodeChanged:
-            reason = "code_changed"
+        reason: Literal["idle", "stopped", "code_changed", ""] = ""
+        while not reason:
+            try:
+                is_whole = in_own_loop(lambda: run_forever(self._project, **options), stopping)
+                reason = "idle" if is_whole else "stopped"
+            except CellChanged:
+                self._project.know_all_sources()
+            except CodeChanged:
+                reason = "code_changed"
         return ServiceEnd(reason=reason, ended={} if activity is None else dict(activity.ended))
 
     def _workers(self, asked: int | None) -> int:

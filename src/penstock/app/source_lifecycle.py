@@ -293,6 +293,7 @@ class SourceLifecycle(Noun):
 
     def _state(self, key: str) -> tuple[SourceState, OnboardingRow | None]:
         known = self._store.onboardings.get(key)
+        self._project.refuse_elsewhere(key, known)
         return self._project.source_state(key, known), known
 
     def _configured(self, key: str, known: OnboardingRow | None) -> SourceSettings:

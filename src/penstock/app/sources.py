@@ -106,11 +106,17 @@ class Sources(SourceLifecycle):
         return row
 
     def _id_of(self, source: str) -> int:
-        return self._project.source_ids[self._project.source(source).key]
+        return self._project.source_ids[self._here(source)]
+
+    def _here(self, source: str) -> str:
+        """The key of a source that this cell has: an act on one of another cell would do nothing."""
+        key = self._project.source(source).key
+        self._project.refuse_elsewhere(key, self._store.onboardings.get(key))
+        return key
 
     def _scope(self, source: str | None) -> str:
         """The scope of a hold: '' for everything, else a source's key."""
         if source is None:
             return ""
         _ = self._project.source_ids  # a source that is new in the file becomes known to the store
-        return self._project.source(source).key
+        return self._here(source)

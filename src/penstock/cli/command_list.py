@@ -87,6 +87,7 @@ GROUPS = {
         "unhold": Command("hold", "end maintenance"),
         "cancel": Command("cancel", "cancel a run or a job for good"),
         "release": Command("release", "what an environment runs: create, promote, roll back"),
+        "cells": Command("cells", "sources in several databases: list, place, move"),
         "token": Command("token", "tokens for the web server"),
         "audit": Command("audit", "verify, export or anchor the sealed journal"),
         "doctor": Command("doctor", "check this machine and installation"),

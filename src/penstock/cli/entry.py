@@ -8,7 +8,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from penstock.cli import exits
@@ -21,6 +21,7 @@ from penstock.journal.origin import CLI, acting_from
 from penstock.version import __version__
 
 WITHOUT_PROJECT = ("init", "demo")
+CELL = "PENSTOCK_CELL"
 EXAMPLES = """\
 examples:
   penstock demo              see it work in a minute
@@ -79,7 +80,9 @@ def parser_for(argv: Sequence[str]) -> Parser:
 def _command(argv: list[str], out: Output) -> int:
     parser = parser_for(argv)
     try:
-        args = parser.parse_args(argv, argparse.Namespace(project=None, env=None, out=out))
+        args = parser.parse_args(
+            argv, argparse.Namespace(project=None, env=None, cell=None, out=out)
+        )
     except SystemExit:  # argparse has shown --help or --version
         return exits.DONE
     if args.command is None:
@@ -88,9 +91,24 @@ def _command(argv: list[str], out: Output) -> int:
     if args.command in WITHOUT_PROJECT and args.project is not None:
         raise UsageError(f"`penstock {args.command}` makes a project; it takes no --project")
     # What the project's own code prints must not end up in the middle of our JSON.
-    with contextlib.redirect_stdout(out.stderr):
+    with contextlib.redirect_stdout(out.stderr), in_cell(args.cell):
         code: int = args.run(args)
     return code
+
+
+@contextlib.contextmanager
+def in_cell(name: str | None) -> Iterator[None]:
+    """While this lasts, it is this cell that is meant, here and in processes that are started."""
+    before = os.environ.get(CELL)
+    if name is not None:
+        os.environ[CELL] = name
+    try:
+        yield
+    finally:
+        if name is not None:
+            os.environ.pop(CELL)
+            if before is not None:
+                os.environ[CELL] = before
 
 
 def _stream(stream: TextIO | None) -> TextIO:

@@ -48,6 +48,12 @@ class Parser(argparse.ArgumentParser):
             default=argparse.SUPPRESS,
             help="apply the overlay penstock.NAME.yaml (PENSTOCK_ENV)",
         )
+        where.add_argument(
+            "--cell",
+            metavar="NAME",
+            default=argparse.SUPPRESS,
+            help="the cell: one of several databases (PENSTOCK_CELL)",
+        )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if args and len(args) > 1 and args[0] in self.verbs:

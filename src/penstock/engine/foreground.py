@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from penstock.engine.leader.activity import Activity
+from penstock.engine.supervisor.cell_watch import CellChanged
 from penstock.engine.supervisor.code_reload import CodeChanged
 from penstock.engine.supervisor.supervisor import Supervisor
 from penstock.gates.loaded import Loaded
@@ -42,7 +43,8 @@ def run_forever(
 ) -> bool:
     """Work until stopped, or with `until_idle` until nothing is left to do now.
 
-    Answers True if it ended by itself. `reloads`: it ends with CodeChanged when there is new code to load.
+    Answers True if it ended by itself. `reloads`: it ends with CodeChanged when there is new code to load;
+    where other sources came into this cell, or left it, with CellChanged.
     """
     idleness = Idleness(project) if until_idle else None
     supervisor = Supervisor(
@@ -54,8 +56,11 @@ def run_forever(
         reloads,
         activity=activity,
         stopping=stopping,
+        follows_cell=True,
     )
     is_whole = asyncio.run(supervisor.run())
+    if is_whole and supervisor.has_other_sources and not supervisor.wants_reload:
+        raise CellChanged
     if is_whole and supervisor.wants_reload:
         raise CodeChanged
     return is_whole

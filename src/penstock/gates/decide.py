@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from penstock.gates.breaker import ramp_at
 from penstock.gates.lane import UNLIMITED, Allowance, Closed, Lane, Slot
-from penstock.gates.onboarding import SHUT, first_gap, state_of
+from penstock.gates.onboarding import SHUT, first_gap, is_elsewhere, state_of
 from penstock.gates.rates import LONGEST_WAIT_S, places_soon
 from penstock.settings.opening_hours import window_opens_at
 
@@ -48,7 +48,8 @@ def _is_usual(lane: Lane, now: float) -> bool:
     """Whether nothing but its limits could hold a lane back: so it is with nearly all of them."""
     if lane.is_held or lane.is_paused or lane.breaker is not None:
         return False
-    if lane.onboarding is not None or lane.limits.compliance.is_required:
+    terms = lane.limits.compliance
+    if lane.onboarding is not None or terms.is_required or terms.is_placed_only:
         return False
     return lane.cooldown_until <= now and lane.limits.windows is None
 
@@ -80,6 +81,10 @@ def concurrency_of(lane: Lane, now: float) -> int:
 def background_of(lane: Lane) -> int:
     """How many of them may be a backfill's: never none, or it would never end."""
     return max(1, int(lane.limits.concurrency * lane.limits.background))
+
+
+def _cell(lane: Lane, slot: Slot, now: float) -> Closed | None:
+    return Closed("cell") if is_elsewhere(lane.onboarding, lane.limits.compliance) else None
 
 
 def _legal_hold(lane: Lane, slot: Slot, now: float) -> Closed | None:
@@ -155,6 +160,7 @@ def _rate(lane: Lane, slot: Slot, now: float) -> Closed | None:
 
 # In the order in which they are asked, and told.
 GATES: dict[str, Gate] = {
+    "cell": _cell,
     "legal_hold": _legal_hold,
     "lifecycle": _lifecycle,
     "compliance": _compliance,

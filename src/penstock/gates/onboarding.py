@@ -34,6 +34,9 @@ SOURCE_MOVES: dict[tuple[SourceState, SourceState], str] = {
 # The states in which nothing of a source starts.
 SHUT = (SourceState.PROPOSED, SourceState.RETIRED)
 
+# Where a source is, in a project of several cells: in a cell beside `main` only what is `here` is performed.
+CellState = Literal["", "here", "leaving", "left", "arriving"]
+
 RobotsVerdict = Literal["", "allowed", "disallowed"]
 TermsVerdict = Literal["", "accepted", "changed"]
 
@@ -49,6 +52,8 @@ class ComplianceTerms:
     is_required: bool = False
     robots_max_age_s: float = 7 * DAY_S
     terms_max_age_s: float = 30 * DAY_S
+    # In a cell beside `main`: a source that was never placed there is not there.
+    is_placed_only: bool = False
 
 
 NOTHING_REQUIRED = ComplianceTerms()
@@ -73,6 +78,31 @@ class Onboarding(msgspec.Struct, array_like=True, frozen=True, gc=False):
     legal_hold_at: float | None
     legal_hold_by: str
     legal_hold_reason: str
+    cell_state: CellState = ""
+    cell: str = ""
+
+
+def is_here(cell_state: str | None, *, is_placed_only: bool) -> bool:
+    """Whether this cell performs a source, by what its database says; None where it says nothing."""
+    return cell_state == "here" or (not cell_state and not is_placed_only)
+
+
+def is_elsewhere(known: Onboarding | None, terms: ComplianceTerms) -> bool:
+    """Whether another cell performs this source, or none until it has moved."""
+    state = None if known is None else known.cell_state
+    return not is_here(state, is_placed_only=terms.is_placed_only)
+
+
+def cell_words(state: str, cell: str) -> str:
+    """Where a source is that this cell does not perform."""
+    match state:
+        case "leaving":
+            return f"moving to cell {cell}"
+        case "left":
+            return f"in cell {cell}"
+        case "arriving":
+            return f"arriving from cell {cell}"
+    return "not placed in this cell"
 
 
 def state_of(known: Onboarding | None, terms: ComplianceTerms) -> SourceState:

@@ -12,6 +12,7 @@ from penstock.journal import (
     alert_events,
     audit_events,
     canary_events,
+    cell_events,
     job_events,
     release_events,
     run_events,
@@ -32,6 +33,7 @@ EVENTS: tuple[type[Event], ...] = (
     *access_events.EVENTS,
     *release_events.EVENTS,
     *canary_events.EVENTS,
+    *cell_events.EVENTS,
 )
 KINDS: dict[str, type[Event]] = {each.kind: each for each in EVENTS}
 

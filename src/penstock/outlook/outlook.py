@@ -22,6 +22,7 @@ from penstock.jobs.job import JobState, Unit
 from penstock.jobs.run import ENDED_RUN_STATES, RunKind, RunState
 from penstock.jobs.run_policy import slot_of
 from penstock.outlook.seen_gates import (
+    CELL,
     ONBOARDING,
     GateSeen,
     JobStanding,
@@ -45,7 +46,7 @@ A_LITTLE_S = 60.0
 
 # The gates that stop a source, whether or not it has work, in the order in which they are told.
 STOPS = (
-    *(*ONBOARDING, "held", "paused", "degraded"),
+    *(CELL, *ONBOARDING, "held", "paused", "degraded"),
     *("window", "breaker", "cooldown"),
 )
 

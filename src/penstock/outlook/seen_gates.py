@@ -22,7 +22,7 @@ from penstock.gates.decide import (
     gates_before,
 )
 from penstock.gates.lane import Closed, Lane, Slot
-from penstock.gates.onboarding import SourceState, first_gap, state_of
+from penstock.gates.onboarding import SourceState, cell_words, first_gap, state_of
 from penstock.gates.project_terms import HostLimit, hours_setting, outside
 from penstock.jobs.job import JobState
 from penstock.jobs.run import RunState
@@ -193,10 +193,12 @@ def places_gates(limits: Iterable[HostLimit], held: Mapping[str, float]) -> list
 
 
 _OPEN = {name: GateSeen(name, True) for name in GATES}
-_ALL_OPEN = list(_OPEN.values())
+# The gate of a source that is in another cell: told where it is closed, and nowhere else.
+CELL = "cell"
+_ALL_OPEN = [gate for name, gate in _OPEN.items() if name != CELL]
 # The gates of a source that is onboarded; nobody else is told of them.
 ONBOARDING = ("legal_hold", "lifecycle", "compliance")
-_USUAL_OPEN = [gate for name, gate in _OPEN.items() if name not in ONBOARDING]
+_USUAL_OPEN = [gate for gate in _ALL_OPEN if gate.name not in ONBOARDING]
 
 
 def lane_gates(lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> Sequence[GateSeen]:
@@ -211,7 +213,7 @@ def lane_gates(lane: Lane, slot: Slot, facts: LaneFacts, now: float) -> Sequence
     return [
         _OPEN[name] if closed is None else _closed(closed, lane, slot, facts, now)
         for name, closed in found.items()
-        if name not in ONBOARDING or _is_onboarded(lane)
+        if (closed is not None if name == CELL else name not in ONBOARDING or _is_onboarded(lane))
     ]
 
 
@@ -223,7 +225,7 @@ def _closed(closed: Closed, lane: Lane, slot: Slot, facts: LaneFacts, now: float
     seen = GateSeen(closed.gate, False, opens_at=closed.opens_at)
     key = facts.source
     match closed.gate:
-        case "legal_hold" | "lifecycle" | "compliance":
+        case "cell" | "legal_hold" | "lifecycle" | "compliance":
             return _onboarding_gate(seen, lane, key, now)
         case "held":
             held = facts.holds[0] if facts.holds else Held("", now, "", "")
@@ -259,6 +261,9 @@ MENDED_BY = {
 
 def _onboarding_gate(seen: GateSeen, lane: Lane, key: str, now: float) -> GateSeen:
     known, terms = lane.onboarding, lane.limits.compliance
+    if seen.name == "cell":
+        where = ("", "") if known is None else (known.cell_state, known.cell)
+        return _filled(seen, cell_words(*where), None, Remedy("cells.get", key))
     gap = first_gap(known, terms, now)
     if seen.name == "compliance" and gap is not None:
         return _filled(seen, gap.words, None, Remedy(MENDED_BY[gap.mended_by], key))

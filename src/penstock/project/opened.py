@@ -17,7 +17,13 @@ from penstock.clock import Clock, SystemClock
 from penstock.errors import Refused, Remedy, UsageError, nearest
 from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource, hash_of
-from penstock.gates.onboarding import NOTHING_REQUIRED, ComplianceTerms, SourceState
+from penstock.gates.onboarding import (
+    NOTHING_REQUIRED,
+    ComplianceTerms,
+    SourceState,
+    cell_words,
+    is_here,
+)
 from penstock.jobs.replay import REPLAY_STAGE
 from penstock.jobs.run import RunKind
 from penstock.jobs.run_policy import policy_of
@@ -28,7 +34,7 @@ from penstock.settings.opening_hours import OpeningHours
 from penstock.settings.unset import refuse_unset
 from penstock.store.address import open_schema, open_store
 from penstock.store.health import HealthRow
-from penstock.store.onboarding_refusals import not_active
+from penstock.store.onboarding_refusals import in_other_cell, not_active
 from penstock.store.onboardings import OnboardingRow
 from penstock.store.rows import JobRow, RunRow
 from penstock.store.schema import Schema
@@ -51,6 +57,8 @@ class Opened:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
+        # All that stands in penstock.yaml: who works for a cell has fewer in its settings.
+        self._configured = settings.sources
         # What the paths of sources are relative to: for a release, the folder of the project at home.
         self.data_root = settings.root
         self.connections = Connections(self.open_store)
@@ -165,7 +173,9 @@ class Opened:
 
     def read_settings_again(self) -> None:
         """Go by the file as it is now: a source was written into it."""
-        self.settings = load_settings(self.settings.file, self.settings.environment)
+        cell = self.settings.cell_name if self.settings.cell else None
+        self.settings = load_settings(self.settings.file, self.settings.environment, cell=cell)
+        self._configured = self.settings.sources
         self._settings_files = _hashes(self.settings)
         self.__dict__.pop("source_ids", None)
 
@@ -188,7 +198,12 @@ class Opened:
     def compliance(self) -> ComplianceTerms:
         """What this project asks of every source before it is fetched."""
         asked = self.settings.onboarding
-        return ComplianceTerms(asked.required, asked.robots_max_age_s, asked.terms_max_age_s)
+        return ComplianceTerms(
+            asked.required,
+            asked.robots_max_age_s,
+            asked.terms_max_age_s,
+            is_placed_only=self.settings.is_placed_only,
+        )
 
     @cached_property
     def retries(self) -> dict[str, RetryClass]:
@@ -348,11 +363,47 @@ class Opened:
     ) -> None:
         """Refuse what no gate would let start: a source in trial has probes only, another that is not
         active has nothing. `known` is what the store knows of all sources, if it was asked already."""
-        row = None if known is None else known.get(key)
-        state = self.source_state(key, row, is_known=known is not None)
+        row = self.connection.onboardings.get(key) if known is None else known.get(key)
+        self.refuse_elsewhere(key, row)
+        state = self.source_state(key, row, is_known=True)
         is_trial = state is SourceState.TRIAL and policy_of(kind).is_probe
         if state is not SourceState.ACTIVE and not is_trial:
             raise not_active(key, state)
+
+    def refuse_elsewhere(self, key: str, known: OnboardingRow | None) -> None:
+        """Refuse what another cell has to do, or none before the source has moved."""
+        state = None if known is None else known.cell_state
+        if not is_here(state, is_placed_only=self.settings.is_placed_only):
+            raise in_other_cell(key, cell_words(state or "", "" if known is None else known.cell))
+
+    def keep_to_cell(self, store: Store) -> frozenset[str]:
+        """Go by the sources that this cell performs, as its database says now; answers with their keys.
+
+        For who works: the others' schedules, alerts and promises are the business of other cells.
+        """
+        here = self.sources_here(store)
+        self._go_by({key: each for key, each in self._configured.items() if key in here})
+        return here
+
+    def know_all_sources(self) -> None:
+        """Go by all sources of penstock.yaml again, whichever cell has them."""
+        self._go_by(self._configured)
+
+    def _go_by(self, sources: dict[str, SourceSettings]) -> None:
+        if len(sources) != len(self.settings.sources):
+            self.settings = replace(self.settings, sources=sources)
+            self._broken = None
+            self.__dict__.pop("source_ids", None)
+
+    def sources_here(self, store: Store) -> frozenset[str]:
+        """The keys of the configured sources that this cell performs."""
+        states = store.cells.states()
+        only = self.settings.is_placed_only
+        return frozenset(
+            key
+            for key in self._configured
+            if is_here(states[key].state if key in states else None, is_placed_only=only)
+        )
 
     def refuse_degraded_end(self, run: RunRow) -> None:
         """An ended run of a degraded source stays so; one that has not ended goes on anyway."""

@@ -13,6 +13,8 @@ import yaml
 from penstock.errors import ConfigError, nearest
 from penstock.settings.address import is_unprotected, secrets_in
 from penstock.settings.alerts import refuse_unknown_sources
+from penstock.settings.cells import VARIABLE as CELL_VARIABLE
+from penstock.settings.cells import cells_of, chosen_cell
 from penstock.settings.changes import with_changes
 from penstock.settings.collections import load_collections
 from penstock.settings.declaration import decode
@@ -52,6 +54,7 @@ __all__ = [
     "WORKER_KEYS",
     "environments_of",
     "find_project",
+    "in_cell",
     "load_settings",
     "overlay_file",
     "read_layers",
@@ -86,6 +89,7 @@ def load_settings(
     changes: Sequence[str] = (),
     more: Mapping[str, Mapping[str, Any]] | None = None,
     without: Collection[str] = (),
+    cell: str | None = None,
 ) -> Settings:
     """The settings of the project whose penstock.yaml, or whose folder, this is.
 
@@ -93,7 +97,8 @@ def load_settings(
     file is refused: a mistyped name must not run a project with another environment's settings; `local` is
     what a project is without one, and needs no file. `changes`
     are laid over both: `acme.com.schedule.every=6h`. `more` are sources that the file does not have yet.
-    Keys at the top that are `without` count as not written.
+    Keys at the top that are `without` count as not written. The cell is the one named here, else
+    PENSTOCK_CELL, else `main`.
     """
     file = _project_file(Path(path).absolute())
     dotenv = read_dotenv(file.parent)
@@ -107,8 +112,11 @@ def load_settings(
     unset = substitution.unset
     refuse_unset([each for each in unset if each.section in NEEDED_TO_LOOK])
     settings = _tolerant(document, unset, FileReading(file, environment, early))
+    settings = in_cell(settings, cell or environ.get(CELL_VARIABLE))
     # A password that stands in the address itself is no less a secret than one from the environment.
-    secrets = substitution.secrets | secrets_in(settings.store) | _secret(dotenv.values)
+    stores = {settings.store, *(each.store for each in settings.cells.values())}
+    in_stores = {secret for store in stores for secret in secrets_in(store)}
+    secrets = substitution.secrets | in_stores | _secret(dotenv.values)
     return replace(
         settings,
         secrets=frozenset(secrets),
@@ -120,6 +128,14 @@ def load_settings(
             *warnings_about(unset),
         ),
     )
+
+
+def in_cell(settings: Settings, name: str | None) -> Settings:
+    """The settings as the cell of this name has them: with its database, and its snapshots."""
+    cell = chosen_cell(settings.cells, name or None)
+    if cell is None:
+        return settings
+    return replace(settings, cell=cell, store=cell.store, snapshots=cell.snapshots)
 
 
 def _without(document: Entry, names: Collection[str]) -> Entry:
@@ -300,6 +316,7 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
     if keys.timers == "external":
         read = {key: _started_elsewhere(each) for key, each in read.items()}
     refuse_unknown_sources(at.get("alerts"), "alerts", sources)
+    snapshots = _snapshots(keys.snapshots, at, root)
     return Settings(
         root=root,
         file=reading.file,
@@ -308,7 +325,8 @@ def _settings(document: Entry, reading: FileReading, problems: Problems) -> Sett
         environment=reading.environment,
         worker=keys.worker,
         retention=keys.retention,
-        snapshots=_snapshots(keys.snapshots, at, root),
+        snapshots=snapshots,
+        cells=cells_of(keys.cells, keys.store, snapshots, root),
         budget=keys.budget,
         cost=keys.cost,
         hosts=keys.hosts,

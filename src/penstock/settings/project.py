@@ -20,6 +20,7 @@ from penstock.settings.budget import (
     HostLimits,
     read_hosts,
 )
+from penstock.settings.cells import CellKeys, read_cells
 from penstock.settings.collections import CollectionKeys, read_collections
 from penstock.settings.declaration import Keys, MadeOf, Reads, Usual, about, names_of
 from penstock.settings.document import Entry
@@ -89,6 +90,15 @@ class ProjectKeys(Keys, frozen=True):
             "`gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`; see [snapshots.md](snapshots.md)"
         ),
     ] = "snapshots"
+    cells: Annotated[
+        dict[str, Any],
+        Reads(read_cells, lambda ref: by_name(ref(CellKeys)), each=CellKeys),
+        about(
+            "other databases that sources are divided over, beside `store:`, which is the cell `main`: "
+            '`{north: {number: 1, store: "postgresql://…"}}`; see [many cells](cells.md)'
+        ),
+        Usual("all sources are in `store`"),
+    ] = msgspec.field(default_factory=dict)
     worker: WorkerSettings = WorkerSettings()
     retention: Retention = Retention()
     log: LogSettings = LogSettings()

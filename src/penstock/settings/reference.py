@@ -26,7 +26,7 @@ from penstock.settings.tracing import TracingSettings
 HEAD = "| key | meaning | default |\n|---|---|---|\n"
 SCHEDULE_HEAD = "| key | for | meaning | default |\n|---|---|---|---|\n"
 # What stands for a name of the user's own.
-NAMES = {"sources": "KEY", "hosts": "NAME"}
+NAMES = {"sources": "KEY", "hosts": "NAME", "cells": "NAME"}
 EXPANDED = ("sources.KEY.breaker",)
 _TABLE = re.compile(r"(<!-- keys: (\w+) -->\n\n).*?(\n<!-- end of keys -->)", re.DOTALL)
 

@@ -13,6 +13,7 @@ from penstock.settings.alert_rules import RuleChanges
 from penstock.settings.alerts import RouteSettings
 from penstock.settings.backfill import BackfillSettings
 from penstock.settings.budget import BudgetLimit, BudgetSettings, CostSettings, HostLimits
+from penstock.settings.cells import MAIN, CellSettings
 from penstock.settings.fetch import FetchPolicy
 from penstock.settings.headers import Headers
 from penstock.settings.hooks import HookSettings, TriggerSettings
@@ -151,6 +152,9 @@ class Settings:
     project: str
     store: str = field(default="sqlite:penstock.db", repr=False)
     environment: str | None = None
+    # Every cell, `main` first, and the one that this is; nothing in a project in one database.
+    cells: dict[str, CellSettings] = field(default_factory=dict, repr=False)
+    cell: CellSettings | None = field(default=None, repr=False)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     retention: Retention = field(default_factory=Retention)
     retries: dict[str, RetryChoice] = field(default_factory=dict)
@@ -187,6 +191,16 @@ class Settings:
     def environment_name(self) -> str:
         """The environment that this is; a project without an overlay is `local`."""
         return self.environment or LOCAL
+
+    @property
+    def cell_name(self) -> str:
+        """The cell that this is; a project in one database is all in `main`."""
+        return MAIN if self.cell is None else self.cell.name
+
+    @property
+    def is_placed_only(self) -> bool:
+        """Whether only sources that were placed here are performed: so it is in every cell but `main`."""
+        return self.cell is not None and self.cell.number > 0
 
     @property
     def is_guarded(self) -> bool:

@@ -30,6 +30,10 @@ def open_store(settings: Settings, clock: Clock) -> Store:
         another = another_place(settings.store, settings.project)
         store.claim_for(settings.project, settings.store_name, another)
         store.claim_environment(settings.environment_name, settings.store_name, settings.is_apart)
+        if settings.cell is not None:
+            store.claim_cell(settings.cell.name, settings.cell.number, settings.store_name)
+        else:
+            store.refuse_cell(settings.store_name)
     except BaseException:
         store.close()
         raise

@@ -8,6 +8,9 @@ from penstock.jobs.run import RunKind
 from penstock.jobs.run_policy import policy_of
 from penstock.store.database import Database
 
+# What `start_terms` answers for a source that another cell performs, or none until it has moved.
+ELSEWHERE = "elsewhere"
+
 
 def refuse_start(db: Database, source_id: int, onboarding: str | None, kind: RunKind) -> None:
     """Refuse a run that no gate would ever let start: of a source that is not active.
@@ -16,11 +19,20 @@ def refuse_start(db: Database, source_id: int, onboarding: str | None, kind: Run
     """
     if onboarding is None:
         return
+    if onboarding == ELSEWHERE:
+        [key] = [key for key, each in db.json("source_ids").items() if each == source_id]
+        raise in_other_cell(key)
     state = SourceState(onboarding)
     if state is SourceState.ACTIVE or (state is SourceState.TRIAL and policy_of(kind).is_probe):
         return
     [key] = [key for key, each in db.json("source_ids").items() if each == source_id]
     raise not_active(key, state)
+
+
+def in_other_cell(key: str, words: str = "in another cell") -> Refused:
+    """Why this cell does nothing of a source."""
+    remedy = Remedy("cells.get", key)
+    return Refused(f"{key} is {words}", code="other_cell", remedy=remedy)
 
 
 def not_active(key: str, state: SourceState) -> Refused:

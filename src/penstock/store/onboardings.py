@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.gates.onboarding import Onboarding, SourceState, source_may_move
+from penstock.gates.onboarding import CellState, Onboarding, SourceState, source_may_move
 from penstock.jobs.job import JobState
 from penstock.journal.event import Event
 from penstock.journal.job_events import JobStopped
@@ -60,6 +60,8 @@ class OnboardingRow(msgspec.Struct, frozen=True):
     legal_hold_at: float | None
     legal_hold_by: str
     legal_hold_reason: str
+    cell_state: CellState = ""
+    cell: str = ""
 
     @property
     def facts(self) -> Onboarding:
@@ -260,19 +262,7 @@ class Onboardings(Noun):
         self._tell(event, source_id, now, actor)
 
     def _begin(self, source_id: int, state: SourceState, now: float, actor: str) -> None:
-        """A row for a source that has none yet, in the state that it is in without one."""
-        if self._db.value("onboarding_state_of", source_id=source_id) is not None:
-            return
-        is_proposed = state is SourceState.PROPOSED
-        self._db.do(
-            "begin_onboarding",
-            source_id=source_id,
-            state=state,
-            now=now,
-            actor=actor,
-            proposed_at=now if is_proposed else None,
-            proposed_by=actor if is_proposed else "",
-        )
+        begin_row(self._db, source_id, state, now, actor)
 
     def _moved(
         self,
@@ -291,6 +281,22 @@ class Onboardings(Noun):
         ledger = Ledger(self._db, now)
         ledger.journal(event, source_id, actor=actor)
         ledger.write()
+
+
+def begin_row(db: Database, source_id: int, state: SourceState, now: float, actor: str) -> None:
+    """A row for a source that has none yet, in the state that it is in without one."""
+    if db.value("onboarding_state_of", source_id=source_id) is not None:
+        return
+    is_proposed = state is SourceState.PROPOSED
+    db.do(
+        "begin_onboarding",
+        source_id=source_id,
+        state=state,
+        now=now,
+        actor=actor,
+        proposed_at=now if is_proposed else None,
+        proposed_by=actor if is_proposed else "",
+    )
 
 
 def add_proposals(

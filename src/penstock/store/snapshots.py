@@ -61,6 +61,11 @@ class Snapshots(Noun):
         """Where payloads with these hashes lie, if they do."""
         return self._db.decoded("places", dict[str, tuple[str, int, int]], hashes=to_json(hashes))
 
+    def add_payloads(self, places: Sequence[tuple[str, str, int, int]]) -> None:
+        """Note where payloads lie (hash, segment, offset, length) that no page refers to yet."""
+        with self._db.writing():
+            self._db.do("add_payloads", payloads=to_json(places))
+
     def segment_ends(self, after: str = "", limit: int = 1000) -> list[SegmentEnd]:
         """Segments that payloads lie in, in order, and how large each has to be for them."""
         rows = self._db.json("segment_ends", after=after, limit=limit)

@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.errors import Refused
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.store.budgets import Budgets
     from penstock.store.cadences import Cadences
     from penstock.store.canaries import Canaries
+    from penstock.store.cells import Cells
     from penstock.store.checkpoints import Checkpoints
     from penstock.store.deliveries import Deliveries
     from penstock.store.erasure import Erasure
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from penstock.store.onboardings import Onboardings
     from penstock.store.outlooks import Outlooks
     from penstock.store.pages import Pages
+    from penstock.store.postgres.source_rows import SourceRows
     from penstock.store.promises import Promises
     from penstock.store.quarantine import Quarantine
     from penstock.store.record_edits import RecordEdits
@@ -77,7 +80,8 @@ if TYPE_CHECKING:
 
 NOUNS = frozenset(
     """
-    alert_facts alerts announcements audit breakers budgets cadences canaries checkpoints deliveries erasure
+    alert_facts alerts announcements audit breakers budgets cadences canaries cells checkpoints deliveries
+    erasure
     explanation files followers hooks hosts idempotency inbox jobs journal kpis leaders logs metric_facts
     onboardings outlooks pages promises quarantine record_edits record_exports records rejects releases
     replays rollups runbooks runs schedules signals snapshots sources tokens undos upkeep workers
@@ -105,6 +109,7 @@ class Store(ABC):
     budgets: Budgets
     cadences: Cadences
     canaries: Canaries
+    cells: Cells
     checkpoints: Checkpoints
     deliveries: Deliveries
     explanation: Explanation
@@ -218,6 +223,27 @@ class Store(ABC):
     ) -> None:
         """Note in a new database which environment it is of; refuse another one if either `is_apart`."""
         claim_environment(self._db, environment, place, is_apart)
+
+    def claim_cell(self, cell: str, number: int, place: str) -> None:
+        """Note in a new database which cell it is, and begin its ids with the cell's number.
+
+        Refused if it is another one, or holds runs whose ids a second cell could have, too.
+        """
+        raise Refused("cells are on Postgres", code="cells_need_postgres")
+
+    def source_rows(self, key: str) -> SourceRows:
+        """Everything that one source has here, to be moved to another cell."""
+        raise Refused("cells are on Postgres", code="cells_need_postgres")
+
+    def refuse_cell(self, place: str) -> None:
+        """Refuse a database that is a cell beside `main` to a project that has no cells."""
+        name, number = self.cells.identity()
+        if number:
+            raise Refused(
+                f"{place} is the cell {name} of a project, and penstock.yaml has no `cells:`",
+                f"add the cell to `cells:` again, and choose it with --cell {name}",
+                code="other_cell_database",
+            )
 
     # What each database does in its own way.
 

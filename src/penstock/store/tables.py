@@ -64,7 +64,7 @@ def _column(text: str) -> Column:
 
 
 TABLES = (
-    _table("project", "id", "name at:real environment release_id"),
+    _table("project", "id", "name at:real environment release_id cell cell_number"),
     _table(
         "source",
         "id",
@@ -80,7 +80,7 @@ TABLES = (
         """state changed_at:real changed_by reason keys owner proposed_at:real proposed_by proposed_why
         approved_at:real approved_by activated_at:real activated_by robots_verdict robots_at:real
         terms_verdict terms_at:real terms_url terms_hash legal_hold_at:real legal_hold_by
-        legal_hold_reason""",
+        legal_hold_reason cell_state cell cell_token""",
     ),
     _table(
         "compliance_check", "id", "source_id subject verdict at:real actor reason url hash detail"

@@ -361,6 +361,20 @@ WORDS: dict[str, ActWords] = {
         "The proposal is closed, and the schema of the site stays as it is.",
         "penstock sites reject {domain} {proposal}",
     ),
+    "cells.place": ActWords(
+        "Place in a cell",
+        "The source, which has never run, is performed by the workers of this cell from now on.",
+        "penstock cells place {source} --yes",
+        flags=("to",),
+        is_grave=True,
+    ),
+    "cells.move": ActWords(
+        "Move to another cell",
+        "The source stops, its running jobs finish, and all that it has moves to the other cell's database.",
+        "penstock cells move {source} --to {to} --yes",
+        asks=("to",),
+        is_grave=True,
+    ),
     "store.migrate": ActWords(
         "Migrate the database",
         "The schema becomes the one that this version knows.",

@@ -256,6 +256,8 @@ ACTS: dict[str, Act] = {
         _act("tokens.revoke", ADMIN, "/tokens/{name}/revoke"),
         _act("sites.approve", OPERATOR, "/sites/{domain}/proposals/{proposal}/approve"),
         _act("sites.reject", OPERATOR, "/sites/{domain}/proposals/{proposal}/reject"),
+        _act("cells.place", ADMIN, "/sources/{source}/cell/place", "to", "cells.move"),
+        _act("cells.move", ADMIN, "/sources/{source}/cell/move", "to drain_s", "cells.move"),
         _act("store.migrate", ADMIN, "/store/migrate"),
         _act("store.rename", ADMIN, "/store/rename"),
         _act("sql.install", ADMIN, "/sql/install", "schema", "sql.remove"),

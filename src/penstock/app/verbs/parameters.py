@@ -40,7 +40,7 @@ Moment = Annotated[
     datetime, msgspec.Meta(tz=True, description="a time with its offset: 2026-11-15T08:00:00Z")
 ]
 SIZES = ("limit", "ticks")
-AMOUNTS = ("for_s", "window_s", "expires_in_s")
+AMOUNTS = ("for_s", "window_s", "expires_in_s", "drain_s")
 # Shares and limits of a canary, which its verb looks at itself.
 SHARES = (
     *("percent", "source_percent", "alpha", "failures", "yields", "rejections", "duplicates"),

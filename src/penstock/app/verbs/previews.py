@@ -205,6 +205,7 @@ LOOKS: dict[str, Callable[[Project, Given], Facts]] = {
     "shadows.start": _of_source,
     **dict.fromkeys(("sources.pause", "sources.resume", "sources.hold"), _of_source),
     **dict.fromkeys(("sources.unhold", "runs.probe"), _of_source),
+    **dict.fromkeys(("cells.place", "cells.move"), _of_source),
     "sources.propose": _proposed,
     **dict.fromkeys(("sources.own", "sources.check", "sources.accept_terms"), _onboarded),
     **dict.fromkeys(("sources.approve", "sources.trial", "sources.activate"), _onboarded),

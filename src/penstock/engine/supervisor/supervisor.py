@@ -55,6 +55,9 @@ class Supervisor:
     # Load changed code by starting again; `wants_reload` says that this is due.
     reloads: bool = False
     wants_reload: bool = False
+    # Start again where other sources are in this cell; `has_other_sources` says that this is due.
+    follows_cell: bool = False
+    has_other_sources: bool = False
     activity: Activity | None = None
     # Set by a program that wants it to stop, from whatever thread.
     stopping: threading.Event | None = None
@@ -107,6 +110,7 @@ class Supervisor:
             has_scheduler=self.has_scheduler,
             workers=self.workers,
             reloads=self.reloads,
+            follows_cell=self.follows_cell,
             activity=self.activity,
             is_asked_to_stop=lambda: self.stopping is not None and self.stopping.is_set(),
             grace_s=self.grace_s,
@@ -114,6 +118,7 @@ class Supervisor:
         )
         await loop.run()
         self.wants_reload = loop.wants_reload
+        self.has_other_sources = loop.has_other_sources
 
     async def _reach_store(self) -> Store | None:
         """Open the store, and wait for it if need be: a host may be up before its database is."""
@@ -136,6 +141,8 @@ class Supervisor:
         store = project.open_store()
         try:
             store.quick_check()
+            if project.settings.cell is not None:
+                project.keep_to_cell(store)
             note_other_release(project, store, self.tell)
             store.reserve.hold()
             if not store.is_shared:

@@ -12,6 +12,7 @@ from functools import partial
 
 from penstock.counting import count
 from penstock.engine.leader.activity import Activity
+from penstock.engine.supervisor.cell_watch import CellWatch
 from penstock.engine.supervisor.code_reload import CodeReload
 from penstock.engine.supervisor.leader_task import LeaderTask
 from penstock.engine.supervisor.looks import Looks
@@ -51,6 +52,7 @@ class SupervisorLoop:
         has_scheduler: bool,
         workers: int,
         reloads: bool,
+        follows_cell: bool,
         activity: Activity | None,
         is_asked_to_stop: Callable[[], bool],
         grace_s: float | None = None,
@@ -78,6 +80,7 @@ class SupervisorLoop:
         )
         self._release = ReleaseWatch(project, store, self._looks, self._end, tell)
         self._code = CodeReload(project, shutdown, self._make_way, tell, reloads=reloads)
+        self._cell = CellWatch(project, store, calls, self._make_way, tell, follows=follows_cell)
         # A drain, and who keeps schedules only, leave them to others.
         works_for_releases = scope is None and workers > 0
         self._released = ReleasedRuns(project, store, trouble.say) if works_for_releases else None
@@ -87,6 +90,10 @@ class SupervisorLoop:
     @property
     def wants_reload(self) -> bool:
         return self._code.is_due
+
+    @property
+    def has_other_sources(self) -> bool:
+        return self._cell.is_due
 
     def drain(self) -> None:
         self._workers.drain_all()
@@ -181,6 +188,7 @@ class SupervisorLoop:
         if not self._shutdown.is_leaving and self._is_due("code", LOOK_S):
             await self._code.look()
             await self._release.look()
+            await self._cell.look()
 
     async def _ask_if_done(self) -> None:
         if self._shutdown.is_leaving or not self._is_due("until", self._glance_s):

@@ -16,6 +16,7 @@ from penstock.engine.worker.exits import EXIT_STUCK, TRUST_S
 from penstock.engine.worker.watchdog import SUPERVISORS_PATIENCE_S, StuckLoop
 from penstock.gates.capacity import DrainScope
 from penstock.settings import Settings
+from penstock.settings.cells import VARIABLE
 from penstock.settings.secrets import masker_for
 from penstock.store.rows import Admits
 
@@ -78,7 +79,7 @@ class WorkerChild:
                 stderr=asyncio.subprocess.STDOUT,
                 pass_fds=(theirs, deadlines.descriptor),
                 start_new_session=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, **_cell(settings), "PYTHONUNBUFFERED": "1"},
             )
         finally:
             os.close(theirs)
@@ -201,3 +202,8 @@ def how_it_ended(code: int | None) -> str:
     if code == EXIT_STUCK:
         return "was ended because a step blocked its event loop past its timeout"
     return f"ended with code {code}"
+
+
+def _cell(settings: Settings) -> dict[str, str]:
+    """A worker is of the same cell as who starts it."""
+    return {} if settings.cell is None else {VARIABLE: settings.cell.name}

@@ -16,7 +16,7 @@ import random
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, get_args
@@ -112,8 +112,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _opened(folder: Path, environment: str | None, release: str | None) -> Project:
     if release is None:
-        return Project.open(folder, environment)
-    return open_released(folder, environment, release)
+        project = Project.open(folder, environment)
+    else:
+        project = open_released(folder, environment, release)
+    if project.settings.cell is not None:
+        with closing(project.open_store()) as store:
+            project.keep_to_cell(store)
+    return project
 
 
 async def _work(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from penstock.settings.cells import IDS_PER_CELL
 from penstock.store.copy_progress import Row
 from penstock.store.ledger import COUNTS
 from penstock.store.postgres.database import PostgresDatabase
@@ -19,6 +20,9 @@ RELATIONS = {
         (SELECT name, sum(records)::bigint AS records FROM penstock.collection GROUP BY name) AS c""",
 }
 TALLIED = COUNTS
+# Rows that came from another cell have that one's ids: ours go on behind our own.
+_NUMBER = "coalesce((SELECT cell_number FROM penstock.project), 0)"
+OF_OTHERS = f"(1 + {_NUMBER}) * {IDS_PER_CELL}"
 # What only this database has, and a copy begins without.
 OWN_TABLES = ("tally", "copy", "job_key")
 KEY = ("run_id", "stage", "key", "id")
@@ -56,6 +60,14 @@ class PostgresEnd:
         text = f"SELECT {names} FROM {relation} {where} ORDER BY {key}"  # noqa: S608
         return self.db.stream(text, after)
 
+    def rows_where(self, table: Table, where: str, values: dict[str, Any]) -> Iterator[Row]:
+        """The rows of a table that are so, in the order of their keys."""
+        names = ", ".join(_expression(table, column) for column in table.columns)
+        key = ", ".join(_quoted(name) for name in table.key)
+        relation = RELATIONS.get(table.name, f"penstock.{table.name}")
+        text = f"SELECT {names} FROM {relation} WHERE {where} ORDER BY {key}"  # noqa: S608
+        return self.db.stream(text, values)
+
     def clear(self) -> None:
         names = [*(table.name for table in TABLES), *OWN_TABLES]
         self.db.run_sql(f"TRUNCATE {', '.join(f'penstock.{name}' for name in names)}")
@@ -80,7 +92,8 @@ class PostgresEnd:
         for table in TABLES:
             if table.has_ids:
                 [(largest,)] = self.db.run_sql(
-                    f"SELECT coalesce(max(id), 0) FROM penstock.{table.name}"  # noqa: S608
+                    f"SELECT coalesce(max(id), 0) FROM penstock.{table.name} "  # noqa: S608
+                    f"WHERE id < {OF_OTHERS}"
                 )
                 wanted = max(largest, last_ids.get(table.name, 0))
                 self.db.rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -213,7 +213,9 @@ class PostgresDatabase(Session):
             finally:
                 self._roll_back()
 
-    def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    def stream(
+        self, text: str, values: Sequence[Any] | Mapping[str, Any]
+    ) -> Iterator[tuple[Any, ...]]:
         with self._translated():
             query = self._ours(text)
             yield from self._open().cursor().stream(query, values, size=STREAM_ROWS)
@@ -227,6 +229,12 @@ class PostgresDatabase(Session):
         """For this package's own upkeep, never for a verb."""
         with self._translated():
             cursor = self._open().execute(self._ours(text))
+            return cursor.fetchall() if cursor.description else []
+
+    def ask(self, text: str, values: Mapping[str, Any]) -> list[Any]:
+        """The same with values, behind what was put off."""
+        with self._translated():
+            cursor = self._run(self._ours(text), dict(values))
             return cursor.fetchall() if cursor.description else []
 
     def _ours(self, text: str) -> bytes:

@@ -183,7 +183,7 @@ SELECT json_build_array((
     (SELECT json_build_array(state, opens_at, ramp, counts_until) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
     s.level,
   (SELECT json_build_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
-    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason, cell_state, cell)
     FROM penstock.onboarding AS o WHERE o.source_id = s.id)) ORDER BY g.source_id), '[]')
   FROM (
     SELECT run_id, source_id, kind, stage, unit, queued, cpu, memory_mb,
@@ -214,7 +214,7 @@ SELECT coalesce(json_agg(json_build_array(
   (SELECT json_build_array(state, opens_at, ramp, counts_until) FROM penstock.breaker WHERE breaker.key = 'source:' || s.key),
   s.level,
   (SELECT json_build_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
-    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason, cell_state, cell)
     FROM penstock.onboarding AS o WHERE o.source_id = s.id))), '[]')::text
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM penstock.job

@@ -4,7 +4,7 @@ SELECT coalesce(json_agg(json_build_array(
   s.id, s.key, s.paused_at, s.pause_reason, s.cooldown_until, s.cooldown_reason, coalesce(p.next_at, 0.0), s.level,
   b.state, b.opens_at, b.ramp, b.counts_until, b.since, b.reason, h.degraded_at, h.degraded_reason, c.next_due_at,
   (SELECT json_build_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
-    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason, cell_state, cell)
     FROM penstock.onboarding AS o WHERE o.source_id = s.id)) ORDER BY s.key), '[]')::text
 FROM penstock.source AS s
 LEFT JOIN penstock.pace AS p ON p.key = s.key

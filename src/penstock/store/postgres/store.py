@@ -13,6 +13,8 @@ from penstock.errors import Refused, Remedy, StoreLocked
 from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.settings.cells import IDS_PER_CELL
+from penstock.store.cells import refuse_other_cell
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
 from penstock.store.snapshots import Kept
@@ -21,6 +23,7 @@ from penstock.store.turn.turn import Turn, take_turn
 from penstock.store.upkeep import Keep, Upkeep
 
 if TYPE_CHECKING:
+    from penstock.store.postgres.source_rows import SourceRows
     from penstock.store.sql_interface import SqlInterface
 
 # For so long after a lock was waited for in vain, it is looked which runs somebody has locked.
@@ -69,6 +72,29 @@ class PostgresStore(Store):
 
     def give_up(self) -> None:
         self._db.give_up()
+
+    def claim_cell(self, cell: str, number: int, place: str) -> None:
+        from penstock.store.postgres.source_rows import begin_ids_at
+
+        found = self.cells.identity()
+        if not found[0]:
+            with self._db.writing():
+                if number and self._db.value("has_runs"):
+                    raise Refused(
+                        f"{place} holds runs already: their ids could be those of another cell",
+                        f"give the cell {cell} a database or a schema that holds none",
+                        code="store_not_empty",
+                    )
+                if self._db.do("set_cell_if_unset", cell=cell, number=number) and number:
+                    begin_ids_at(self._db, number * IDS_PER_CELL)
+            found = self.cells.identity()
+        refuse_other_cell(found, cell, number, place)
+
+    def source_rows(self, key: str) -> SourceRows:
+        from penstock.store.postgres.source_rows import SourceRows
+
+        self.sources.ensure([key])
+        return SourceRows(self._db, key)
 
     def hurried(self, patience_s: float) -> AbstractContextManager[None]:
         """While this lasts, a call that is not answered for so long has failed; the next connects anew."""

@@ -23,8 +23,15 @@ WHERE s.source_id = :source_id
 ORDER BY c.id DESC LIMIT 1;
 
 -- name: start_terms
--- Where a source stands in its onboarding, and the canary that has a part of what starts now, if there are such.
-SELECT (SELECT o.state FROM penstock.onboarding AS o WHERE o.source_id = source.id),
+-- Where a source stands in its onboarding, or that it is in another cell; and the canary that has a part of what starts
+-- now, if there are such.
+SELECT CASE
+    WHEN (SELECT o.cell_state IN ('leaving', 'left', 'arriving') FROM penstock.onboarding AS o WHERE o.source_id = source.id)
+      OR EXISTS (SELECT 1 FROM penstock.project WHERE project.cell_number > 0) AND NOT EXISTS (
+        SELECT 1 FROM penstock.onboarding AS o WHERE o.source_id = source.id AND o.cell_state = 'here')
+    THEN 'elsewhere'
+    ELSE (SELECT o.state FROM penstock.onboarding AS o WHERE o.source_id = source.id)
+  END,
   c.id, c.release_id, c.share, c.percent, c.salt, c.state, s.version, s.plans
 FROM penstock.source
 LEFT JOIN (penstock.canary_source AS s JOIN penstock.canary AS c ON c.id = s.canary_id)

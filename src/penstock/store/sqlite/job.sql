@@ -129,7 +129,7 @@ SELECT json_group_array(json_array(
   json((SELECT json_array(state, opens_at, ramp, counts_until) FROM breaker WHERE breaker.key = 'source:' || s.key)),
   s.level,
   json((SELECT json_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
-    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason, cell_state, cell)
     FROM onboarding AS o WHERE o.source_id = s.id)))),
   (SELECT source_id FROM reach)
 FROM run AS r INDEXED BY run_active
@@ -148,7 +148,7 @@ SELECT json_group_array(json_array(
   json((SELECT json_array(state, opens_at, ramp, counts_until) FROM breaker WHERE breaker.key = 'source:' || s.key)),
   s.level,
   json((SELECT json_array(state, changed_at, changed_by, reason, proposed_at, owner, robots_verdict, robots_at,
-    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason)
+    terms_verdict, terms_at, legal_hold_at, legal_hold_by, legal_hold_reason, cell_state, cell)
     FROM onboarding AS o WHERE o.source_id = s.id))))
 FROM (
   SELECT run_id, stage, count(*) AS depth, min(rank) AS rank FROM job INDEXED BY job_suspect

@@ -6,7 +6,8 @@ SELECT json_group_array(json_object(
   'proposed_why', o.proposed_why, 'approved_at', o.approved_at, 'approved_by', o.approved_by, 'activated_at', o.activated_at,
   'activated_by', o.activated_by, 'robots_verdict', o.robots_verdict, 'robots_at', o.robots_at,
   'terms_verdict', o.terms_verdict, 'terms_at', o.terms_at, 'terms_url', o.terms_url, 'terms_hash', o.terms_hash,
-  'legal_hold_at', o.legal_hold_at, 'legal_hold_by', o.legal_hold_by, 'legal_hold_reason', o.legal_hold_reason))
+  'legal_hold_at', o.legal_hold_at, 'legal_hold_by', o.legal_hold_by, 'legal_hold_reason', o.legal_hold_reason,
+  'cell_state', o.cell_state, 'cell', o.cell))
 FROM (SELECT * FROM source WHERE :key IS NULL OR key = :key ORDER BY key) AS s
 CROSS JOIN onboarding AS o ON o.source_id = s.id;
 
