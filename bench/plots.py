@@ -21,17 +21,17 @@ def draw(measured: list[Measured], folder: Path) -> None:
                 lines: Lines = {"p50": points(each, "p50_ms"), "p99": points(each, "p99_ms")}
                 where = "-on-postgres" if name == "pg-claims" else ""
                 file = folder / f"bench-claim-latency{where}.png"
-                _plot(file, lines, "jobs queued", "one turn, ms")
+                plot(file, lines, "jobs queued", "one turn, ms")
             case "sources":
                 lines = {"no-op jobs": points(each, "rate")}
                 file = folder / "bench-throughput-by-sources.png"
-                _plot(file, lines, "sources", "jobs a second")
+                plot(file, lines, "sources", "jobs a second")
             case "pg-held":
                 file = folder / "bench-held-snapshot-on-postgres.png"
-                _plot(file, rates_over_time(each), "seconds", "jobs a second", scale="linear")
+                plot(file, rates_over_time(each), "seconds", "jobs a second", scale="linear")
 
 
-def _plot(file: Path, lines: Lines, x: str, y: str, scale: str = "log") -> None:
+def plot(file: Path, lines: Lines, x: str, y: str, scale: str = "log") -> None:
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     for label, found in lines.items():
