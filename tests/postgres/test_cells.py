@@ -56,7 +56,7 @@ def extract(page, ctx):
     while gate and not os.path.exists(gate):
         time.sleep(0.02)
     time.sleep(ctx.params.get("seconds", 0))
-    ctx.save("product", key=f"{ctx.source}/{page['n']}", data={"pid": os.getpid()})
+    ctx.save("product", key=f"{ctx.source.key}/{page['n']}", data={"pid": os.getpid()})
 """
 
 
@@ -402,7 +402,7 @@ def test_sources_that_save_the_same_records_stay_together(world: World) -> None:
     both = {"pipeline": "same:same"}
     (world.folder / "same.py").write_text(
         "from penstock import Pipeline\nsame = Pipeline('same')\n\n\n@same.step(unit='run')\n"
-        "async def one(ctx):\n    ctx.save('product', key='shared', data={'by': ctx.source})\n"
+        "async def one(ctx):\n    ctx.save('product', key='shared', data={'by': ctx.source.key}, merge='replace')\n"
     )
     world.write({"acme": both, "other": both, "third": both})
     with world.cell("main") as project:

@@ -18,6 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.counting import count
 from penstock.errors import Refused, Remedy, StoreError
 from penstock.gates.onboarding import SourceState, is_here
 from penstock.journal.cell_events import (
@@ -152,11 +153,11 @@ def _drain(origin: Side, act: Act) -> None:
     until, told = time.monotonic() + act.drain_s, -1
     while running := store.cells.running(source_id):
         if running != told:
-            act.tell(f"waiting for {running} running jobs of {act.key}")
+            act.tell(f"waiting for {count(running, 'running job')} of {act.key}")
             told = running
         if time.monotonic() >= until:
             raise Refused(
-                f"{running} jobs of {act.key} are still running in {origin.name} after {act.drain_s:g} s",
+                f"{count(running, 'job')} of {act.key} still running in {origin.name} after {act.drain_s:g} s",
                 "move it again to go on waiting, or move it to the cell where it is to call this off",
                 code="source_running",
             )
@@ -229,7 +230,7 @@ def _verify(there: SourceRows, sent: Mapping[str, Digest], cell: str) -> None:
         )
     if missing := there.missing_payloads():
         raise StoreError(
-            f"{missing} pages of {there.key} have no raw payload in {cell}",
+            f"{count(missing, 'page')} of {there.key} without a raw payload in {cell}",
             "move it again; if that does not help: penstock db check",
             code="copy_differs",
         )
@@ -247,7 +248,7 @@ def _give(
         if here.digest() != digests:
             return False
         here.clear()
-        rows = sum(count for count, _ in digests.values())
+        rows = sum(each for each, _ in digests.values())
         left = SourceLeft(act.reason, target.name, rows)
         event = SourcePlaced(act.reason, target.name) if placed else left
         made = CellRow("left", target.name, "", 0.0)
@@ -288,7 +289,7 @@ def _copy_payloads(origin: Side, target: Side, act: Act) -> None:
                 [(each.hash, each.segment, each.offset, each.length) for each in places]
             )
             done += len(missing)
-            act.tell(f"copied {done} raw payloads of {act.key}")
+            act.tell(f"copied {count(done, 'raw payload')} of {act.key}")
 
 
 def _overtaken(key: str) -> Refused:
