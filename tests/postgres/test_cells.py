@@ -402,11 +402,15 @@ def test_sources_that_save_the_same_records_stay_together(world: World) -> None:
     both = {"pipeline": "same:same"}
     (world.folder / "same.py").write_text(
         "from penstock import Pipeline\nsame = Pipeline('same')\n\n\n@same.step(unit='run')\n"
-        "async def one(ctx):\n    ctx.save('product', key='shared', data={'by': ctx.source.key}, merge='replace')\n"
+        "async def one(ctx):\n    yield {'by': ctx.source.key}\n\n\n"
+        "@same.step(after='one', unit='page', key='by')\ndef two(item, ctx):\n"
+        "    ctx.save('product', key='shared', data=item, merge='replace')\n"
     )
     world.write({"acme": both, "other": both, "third": both})
     with world.cell("main") as project:
-        project.runs.finish([project.run("acme"), project.run("other")], tell=print)
+        runs = [project.run("acme"), project.run("other")]
+        ended = project.runs.finish(runs, tell=print)
+        assert {each.state for each in ended} == {"completed"}
         with pytest.raises(Refused) as refused:
             project.cells.move("acme", "north")
         assert refused.value.code == "shared_records"
