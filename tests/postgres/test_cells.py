@@ -408,9 +408,10 @@ def test_sources_that_save_the_same_records_stay_together(world: World) -> None:
     )
     world.write({"acme": both, "other": both, "third": both})
     with world.cell("main") as project:
-        runs = [project.run("acme"), project.run("other")]
-        ended = project.runs.finish(runs, tell=print)
-        assert {each.state for each in ended} == {"completed"}
+        # One after the other: what one transaction saves twice has one version.
+        for key in ("acme", "other"):
+            [ended] = project.runs.finish([project.run(key)], tell=print)
+            assert ended.state == "completed"
         with pytest.raises(Refused) as refused:
             project.cells.move("acme", "north")
         assert refused.value.code == "shared_records"

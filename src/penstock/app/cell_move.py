@@ -157,7 +157,8 @@ def _drain(origin: Side, act: Act) -> None:
             told = running
         if time.monotonic() >= until:
             raise Refused(
-                f"{count(running, 'job')} of {act.key} still running in {origin.name} after {act.drain_s:g} s",
+                f"{count(running, 'job')} of {act.key} still running in {origin.name} "
+                f"after {act.drain_s:g} s",
                 "move it again to go on waiting, or move it to the cell where it is to call this off",
                 code="source_running",
             )
