@@ -24,7 +24,7 @@ NO_SECONDS = (
     "schedules in seconds need pg_cron 1.5 or later, and {version} is there: update pg_cron, or give "
     "these schedules a minute or more in penstock.yaml"
 )
-NO_VIEWS = "the views that the jobs use are not in the database: penstock db sql install"
+NO_VIEWS = "the views that the jobs use are not in the database"
 NO_PG_CRON = (
     "pg_cron is not in the database {database}: CREATE EXTENSION pg_cron; or name the one that has it with "
     "--cron-database"

@@ -73,11 +73,7 @@ class Sql(Noun):
             raise UsageError("there is no statement", code="bad_sql")
         found = self._store.sql_interface().installed()
         if found is None:
-            raise Refused(
-                "there are no views for SQL clients",
-                "penstock db sql install makes them",
-                code="no_views",
-            )
+            raise Refused("there are no views for SQL clients", code="no_views")
         text = statement.strip().rstrip(";")
         return answer_view(read_sql(self._project.settings, found.schema, text, size_of(limit)))
 

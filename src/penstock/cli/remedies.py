@@ -38,6 +38,7 @@ BY_CODE: dict[tuple[str, str], str] = {
     ("no_release", ""): "make one: penstock release create --reason WHY",
     ("no_quiet_moment", "store.migrate"): "{hint}: penstock db migrate",
     ("no_source_can_run", ""): "penstock run --all --kind probe; penstock sources says why not",
+    ("no_views", ""): "penstock db sql install makes them",
     ("nothing_to_redrive", "replays.commit"): "what a replay rejects counts when it is committed:"
     " penstock status names those that wait",
     ("onboarding_required", ""): "{hint}: penstock sources propose",

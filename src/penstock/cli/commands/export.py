@@ -259,7 +259,7 @@ def _pg_cron(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, script: ExportView, found: CronCheckView) -> int:
     """Print what differs; exit code 4 if something does."""
-    out, problems = args.out, [*found.problems, *_file_problems(args.output, script)]
+    out, problems = args.out, [*_problems(found), *_file_problems(args.output, script)]
     if args.json:
         out.json({**found.as_json(), "problems": problems})
     else:
@@ -273,6 +273,14 @@ def _check(args: argparse.Namespace, script: ExportView, found: CronCheckView) -
         for note in found.notes:
             out.note(note)
     return exits.DONE if found.is_current and not problems else exits.FAILED
+
+
+def _problems(found: CronCheckView) -> list[str]:
+    from penstock.app.cron_check import NO_VIEWS
+
+    return [
+        f"{each}: penstock db sql install" if each == NO_VIEWS else each for each in found.problems
+    ]
 
 
 def _file_problems(file: Path | None, script: ExportView) -> list[str]:
