@@ -132,11 +132,10 @@ class Releases(Noun):
         wanted = release and _checked(release)
         row, contents = release_known_to(self._project, source, wanted)
         refuse_without_configuration(row, self._name)
-        releases = self._store.releases
         if dry_run:
-            is_new = releases.get(row.id) is None
+            is_new = self._store.releases.get(row.id) is None
         else:
-            is_new = releases.keep(row, contents, source, who(actor), reason)
+            is_new = self._store.releases.keep(row, contents, source, who(actor), reason)
         return ReleaseFetchView(
             release=row.id, environment=self._name, from_environment=source, is_new=is_new
         )
