@@ -149,6 +149,9 @@ def test_source_that_yields_nothing_opens_an_alert_with_evidence_that_is_told_on
         assert [number.value for number in found.numbers][:1] == [0]
         assert found.numbers[0].baseline == PAGES
         assert [example.what for example in found.examples] == ["page"] * 3
+        for example in found.examples:
+            about = f"{example.url} (job {example.job} of run {example.run})"
+            assert about in json.dumps(json.loads(slack.seen[0][1]))
         assert found.structure is not None
         assert {"JSON-LD Product", "span.price"} <= set(found.structure.vanished)
         assert "section.offer" in found.structure.appeared

@@ -55,7 +55,9 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         where = self.url or self.key
-        return f"{where}: {self.error}" if self.error else where
+        said = f"{where}: {self.error}" if self.error else where
+        ids = [f"{name} {id_}" for name, id_ in (("job", self.job), ("run", self.run)) if id_]
+        return f"{said} ({' of '.join(ids)})" if ids else said
 
 
 class FirstEvent(msgspec.Struct, frozen=True, kw_only=True):
