@@ -468,7 +468,7 @@ def test_store_does_what_the_model_does_whatever_the_verbs_and_their_order() -> 
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_store_does_what_the_model_does_for_very_long() -> None:
-    deep = settings(QUICK, max_examples=3000, stateful_step_count=120)
+    deep = settings(QUICK, max_examples=1500, stateful_step_count=120)
     run_state_machine_as_test(Machine, settings=deep)
