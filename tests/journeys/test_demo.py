@@ -100,7 +100,7 @@ def test_tour_shows_each_promise_with_a_command_that_can_be_typed(tmp_path: Path
     assert "20" in budget
     assert "changed  191" in replay
     assert "removed  14" in replay
-    assert "forgotten" in dropped
+    assert "dropped: what replay" in dropped
     assert "6 quarantined" in source
     assert "waits for you: penstock retry" in job
     assert "JSONDecodeError" in job

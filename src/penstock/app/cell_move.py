@@ -232,7 +232,7 @@ def _verify(there: SourceRows, sent: Mapping[str, Digest], cell: str) -> None:
     if missing := there.missing_payloads():
         raise StoreError(
             f"{count(missing, 'page')} of {there.key} without a raw payload in {cell}",
-            "move it again; if that does not help: penstock db check",
+            "move it again; if that does not help, check the database that it comes from",
             code="copy_differs",
         )
 

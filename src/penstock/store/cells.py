@@ -30,6 +30,11 @@ class CellRow(NamedTuple):
 NOTHING_SAID = CellRow("", "", "", 0.0)
 
 
+def name_once(db: Database, cell: str, number: int) -> bool:
+    """Say which cell this is, of a database that is none yet."""
+    return db.do("set_cell_if_unset", cell=cell, number=number) > 0
+
+
 class Cells(Noun):
     """The verbs of cells, in one of their databases."""
 

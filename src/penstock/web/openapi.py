@@ -49,7 +49,7 @@ CONFIRM_PARAMETER = {
     "name": CONFIRM,
     "in": "header",
     "description": "the environment's name, where that is guarded: what this does can't be taken back",
-    "schema": {"type": "string", "maxLength": 64},
+    "schema": {"type": "string"},
 }
 KEY_PARAMETER = {
     "name": idempotency.HEADER,

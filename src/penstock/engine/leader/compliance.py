@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from typing import TYPE_CHECKING
 
 from penstock.gates.onboarding import ComplianceTerms, SourceState, is_checked
 from penstock.http.failures import FetchError
 from penstock.project import Project
 from penstock.project.backfills import PENSTOCK
-from penstock.project.compliance import Seen, judge, read
 from penstock.settings import SourceSettings
 from penstock.store.onboardings import OnboardingRow
 from penstock.store.store import Store
+
+if TYPE_CHECKING:
+    from penstock.project.compliance import Seen
 
 # With so much of its time gone, a check is made again: there are days left to mend what is wrong.
 DUE_AT = 0.5
@@ -76,6 +79,9 @@ class ComplianceChore:
         )
 
     def _begin(self, source: SourceSettings, terms_url: str) -> None:
+        # Who only schedules carries no HTTP until there is something to read.
+        from penstock.project.compliance import read
+
         def work() -> None:
             seen = None
             try:
@@ -90,6 +96,8 @@ class ComplianceChore:
 
     def _settle(self) -> None:
         while not self._ended.empty():
+            from penstock.project.compliance import judge
+
             source, seen = self._ended.get()
             self._is_reading = False
             known = self._store.onboardings.get(source.key)

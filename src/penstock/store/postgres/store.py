@@ -14,7 +14,7 @@ from penstock.gates.capacity import Capacity
 from penstock.gates.lane import LaneLimits
 from penstock.jobs.outcome import Flush, Settlement
 from penstock.settings.cells import IDS_PER_CELL
-from penstock.store.cells import refuse_other_cell
+from penstock.store.cells import name_once, refuse_other_cell
 from penstock.store.postgres.database import PostgresDatabase
 from penstock.store.postgres.restraint import REST, halved, is_called_for
 from penstock.store.snapshots import Kept
@@ -85,7 +85,7 @@ class PostgresStore(Store):
                         f"give the cell {cell} a database or a schema that holds none",
                         code="store_not_empty",
                     )
-                if self._db.do("set_cell_if_unset", cell=cell, number=number) and number:
+                if name_once(self._db, cell, number) and number:
                     begin_ids_at(self._db, number * IDS_PER_CELL)
             found = self.cells.identity()
         refuse_other_cell(found, cell, number, place)
