@@ -14,8 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+
 from penstock import Project
 from penstock.jobs.canary.guardrails import Limits, PageSample, judge
+from penstock.jobs.run import RunKind
 from penstock.store.canaries import CanarySource
 from tests.browser.hostile_strings import STRINGS
 from tests.journeys.rig import ENVIRONMENT, PENSTOCK
@@ -210,7 +213,11 @@ def _release(project: Project, folder: Path) -> None:
 def _try(project: Project, source: str, *, is_worse: bool) -> None:
     """A canary that was looked at: it has passed, or was stopped and is rolled back."""
     canaries, limits = project.connection.canaries, Limits()
-    part = CanarySource(project.source_ids[source], True, "v", "{}")
+    found = project.source(source)
+    graph = project.graph(found)
+    plans = {kind: graph.plan(found.priority, RunKind(kind)) for kind in ("full", "incremental")}
+    text = msgspec.json.encode(plans).decode()
+    part = CanarySource(project.source_ids[source], True, "v", text)
     about = (10.0, "salt", limits, [part], STRINGS[10], STRINGS[11])
     canary = canaries.begin("f" * 64, "pages", *about)
     pages = [
