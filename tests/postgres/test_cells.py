@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from penstock import Project
+from penstock.app import cell_move
+from penstock.app.cell_move import _copy
 from penstock.app.cells import PATIENCE_S
 from penstock.app.views.quarantine import EntryFilter
 from penstock.cli.entry import main
@@ -340,6 +342,58 @@ def test_source_that_moves_while_it_works_does_every_page_once(
             assert sorted(row.key for row in records) == sorted(f"acme/{n}" for n in range(40))
             assert {row.version for row in records} == {1}
             assert len({row.data["pid"] for row in records}) >= 2
+    world.assert_sound()
+
+
+def test_what_changes_after_it_was_copied_is_copied_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_queued_jobs(world)
+    copied: list[object] = []
+
+    def copy(*about: Any) -> object:
+        found = _copy(*about)
+        if not copied:
+            with world.cell("main") as project:
+                [run] = project.runs.list(source="acme").items
+                project.runs.cancel(run.id, actor="ann", reason="too late for the copy")
+        copied.append(found)
+        return found
+
+    monkeypatch.setattr(cell_move, "_copy", copy)
+    with world.cell("main") as project:
+        project.cells.move("acme", "north", actor="ann", reason="too many here")
+    assert len(copied) == 2
+    with world.cell("north") as project:
+        [run] = project.runs.list(source="acme").items
+        assert run.state == "cancelled"
+    assert world.owners("acme") == ["north"]
+    world.assert_sound()
+
+
+def test_later_one_of_two_that_move_a_source_goes_on_and_the_other_writes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_queued_jobs(world)
+    written: list[dict[str, int]] = []
+
+    def copy(*about: Any) -> object:
+        monkeypatch.setattr(cell_move, "_copy", _copy)
+        origin, target, act, _ = about
+        theirs = "another"
+        origin = cell_move._leave(origin.again("acme"), target, act, theirs, placed=False)
+        cell_move._claim(target.again("acme"), origin, act, theirs)
+        written.append(world.digest("north", "acme"))
+        return _copy(*about)
+
+    monkeypatch.setattr(cell_move, "_copy", copy)
+    with world.cell("main") as project:
+        with pytest.raises(Refused) as refused:
+            project.cells.move("acme", "north", actor="ann")
+        assert refused.value.code == "move_in_progress"
+        assert [world.digest("north", "acme")] == written
+        project.cells.move("acme", "north", actor="ann")
+    assert world.owners("acme") == ["north"]
     world.assert_sound()
 
 
