@@ -126,7 +126,7 @@ class Releases(Noun):
     ) -> ReleaseFetchView:
         """Copy a release of another environment here, to try it as a shadow or a canary.
 
-        Nothing runs it by that. `source` is that environment; without `release`, what it runs.
+        Copying a release does not run it. `source` is that environment; without `release`, what it runs.
         """
         refuse_way(policy_of(self._project), source, self._name)
         wanted = release and _checked(release)

@@ -34,7 +34,7 @@ ROLLBACK = """\
 Let the environment run the release before again, or RELEASE, which it has run before."""
 FETCH = """\
 Copy a release of another environment here, to try it. `penstock shadow` and `penstock canary` do that with
---from. Nothing runs it by that. Without RELEASE, the one that the other environment runs."""
+--from. Copying a release does not run it. Without RELEASE, the one that the other environment runs."""
 APPROVE = """\
 Approve a release for an environment whose `promotion:` asks for approvals. Each person counts once; the
 promotion uses the approvals up."""
