@@ -81,6 +81,8 @@ async def _listen(link: str, count: int) -> None:
 async def _one(browser: aiohttp.ClientSession, origin: str, listens: asyncio.Event) -> None:
     loading: asyncio.Task[None] | None = None
     earlier = random.random()
+    # Who has a page open has loaded it.
+    await _load(browser, origin, 0.0)
     async with browser.get(origin + STREAM, headers={"Accept": "text/event-stream"}) as answer:
         answer.raise_for_status()
         listens.set()

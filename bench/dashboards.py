@@ -161,22 +161,27 @@ async def _took_ms(browser: aiohttp.ClientSession, url: str) -> float:
 
 
 def paths(project: Project) -> Iterator[str]:
-    """Every page that can be opened without knowing more than a source, its run and a job of it."""
-    source = list(project.settings.sources)[len(project.settings.sources) // 2]
-    [run] = project.runs.list(source, limit=1).items
-    [job] = project.jobs.list(run=run.id, limit=1).items
-    known = {"source": source, "run": str(run.id), "job": str(job.id)}
+    """Every page that can be opened without knowing more than a job, its run and its source.
+
+    The job is one of the middle, so that as much happened before it as after it.
+    """
+    [newest] = project.journal.list(kind="job.succeeded", limit=1).items
+    job = project.jobs.get(max(1, (newest.job_id or 0) // 2))
+    known = {"source": job.source, "run": str(job.run_id), "job": str(job.id)}
     for route in ROUTES:
         if not isinstance(route, Route) or "GET" not in (route.methods or ()):
             continue
         wanted = {name for name, _ in PARAMETER.findall(route.path)}
-        if wanted <= known.keys() and route.path not in NEED_MORE:
+        if wanted <= known.keys() and not f"{route.path}?".startswith(NEED_MORE):
             query = "?q=source-7" if route.path == "/search" else ""
             yield PARAMETER.sub(lambda name: known[name[1]], route.path) + query
+    # Few of them, or none, among millions of others.
+    for query in ("kind=run", "kind=job.quarantined", f"run={job.run_id}&kind=run"):
+        yield f"/events?{query}"
 
 
-# They show one thing that their query names.
-NEED_MORE = {"/record", "/quarantine/jobs"}
+# They show one thing that their query names, or databases that this project does not have.
+NEED_MORE = ("/record?", "/quarantine/jobs?", "/cells")
 
 
 @asynccontextmanager

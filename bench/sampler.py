@@ -21,7 +21,7 @@ ASKED = "PENSTOCK_BENCH_SAMPLES"
 LOOK_S, WRITE_S = 0.004, 1.0
 # Packages of Penstock that are rooms, and what stands between a frame and the work it does.
 OWN, PLUMBING = "penstock", ("threading", "concurrent", "asyncio", "selectors", "queue")
-KINDS = {"penstock.engine.worker.process": "worker", "bench.side": "bench", "penstock": "command"}
+KINDS = {"penstock.engine.worker": "worker", "bench.side": "bench", "penstock": "command"}
 
 
 class Sampler:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,10 +16,11 @@ from penstock.clock import SystemClock
 from penstock.jobs.job import JobState
 from penstock.jobs.outcome import Settlement
 from penstock.jobs.transitions import OPEN_JOB_STATES
-from penstock.journal.job_events import JobNoted
+from penstock.journal.condition import condition
 from penstock.store import jobs as jobs_of_store
+from penstock.store import journal as journal_of_store
+from penstock.store import journal_search
 from penstock.store.jobs import JobFilter
-from penstock.store.ledger import Ledger
 from penstock.store.rows import Cursor, EventRow
 from tests.contract.scenes import POSTGRES, Place, StoreKind, World, done, quarantined
 
@@ -83,7 +86,11 @@ def a_long_journal(world: World) -> list[int]:
     return [job.id for job in jobs]
 
 
-def test_lines_of_a_job_are_all_of_them_wherever_they_stand(world: World) -> None:
+@pytest.mark.parametrize("piece", [journal_search.NEAR, 3])
+def test_lines_of_a_job_are_all_of_them_wherever_they_stand(
+    world: World, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    monkeypatch.setattr(journal_search, "NEAR", piece)
     for job_id in a_long_journal(world):
         expected = of_job(world, job_id)
         assert len(expected) >= 2
@@ -94,18 +101,49 @@ def test_lines_of_a_job_are_all_of_them_wherever_they_stand(world: World) -> Non
         assert world.store.journal.follow(None, job_id=job_id)[0] == expected
 
 
-def test_lines_of_a_job_that_is_done_are_not_looked_for_behind_its_last_move(
-    world: World,
+def test_whatever_is_asked_for_is_what_a_walk_through_the_journal_finds(world: World) -> None:
+    a_long_journal(world)
+    everything = world.store.journal.events(limit=100_000)
+    kinds = {row.kind for row in everything} | {"job", "run"}
+    alone = [(kind, None, None) for kind in kinds]
+    of_runs = product(["run", "job", "job.quarantined", None], [1, 3], [None])
+    of_sources = product(["run", "job.quarantined", None], [None], ["acme.com", "other3.com"])
+    for kind, run_id, source in [*alone, *of_runs, *of_sources]:
+        expected = [
+            row
+            for row in everything
+            if kind in (None, row.kind, row.kind.partition(".")[0])
+            and run_id in (None, row.run_id)
+            and source in (None, row.source)
+        ]
+        wanted: dict[str, Any] = {"kind": kind, "run_id": run_id, "source": source}
+        assert world.store.journal.events(limit=100_000, **wanted) == expected
+        assert world.store.journal.events(limit=2, **wanted) == expected[-2:]
+        before_id = expected[-1].id if expected else 1
+        found = world.store.journal.events(limit=1, before_id=before_id, **wanted)
+        assert found == expected[-2:-1]
+
+
+@pytest.mark.parametrize("wanted", [{"source": "other3.com"}, {"kind": "job"}, {"run_id": 1}])
+def test_page_that_looks_through_a_part_of_the_journal_says_where_the_next_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
 ) -> None:
-    """A line that no verb would write stands where nobody should have to look."""
-    done_id, noted_id, *_ = a_long_journal(world)
-    for job_id in (done_id, noted_id):
-        expected = of_job(world, job_id)
-        with world.store._db.writing() as now:
-            ledger = Ledger(world.store._db, now)
-            ledger.journal(JobNoted("out of place"), 1, 1, job_id, 1, "nobody")
-            ledger.write()
-        assert world.store.journal.events(job_id=job_id) == expected
+    a_long_journal(world)
+    monkeypatch.setattr(journal_of_store, "LOOKED", 7)
+    where = () if "source" in wanted else (condition("actor=ann"),)
+    expected = world.store.journal.events(limit=1000, where=where, **wanted)
+    assert expected
+    found: list[EventRow] = []
+    before_id, pages = None, 0
+    while pages == 0 or before_id is not None:
+        page, before_id = world.store.journal.page(
+            limit=1000, where=where, before_id=before_id, **wanted
+        )
+        assert not page or page[-1].id - page[0].id < 7 or wanted == {"run_id": 1}
+        found = [*page, *found]
+        pages += 1
+    assert found == expected
+    assert pages > 2
 
 
 @pytest.mark.parametrize("step_s", [-7200.0, 7200.0, -86_400.0])

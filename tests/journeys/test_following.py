@@ -128,7 +128,7 @@ def test_a_cyclic_site_is_crawled_once_although_it_is_killed_in_the_middle(tmp_p
     ("follow", "pages", "reason"),
     [
         ("{'depth': 3}", 7, ""),
-        ("{'pages': 20, 'depth': 100}", 20, "cut: crawl has its 20 jobs"),
+        ("{'pages': 20, 'depth': 100}", 20, "cut: crawl reached its limit of 20 jobs"),
     ],
 )
 def test_following_ends_at_its_bounds(tmp_path: Path, follow: str, pages: int, reason: str) -> None:
@@ -164,7 +164,7 @@ def extract(page, ctx):
         words = ("--pages", "5", "--param", "of=1000", "--param", "day=2026-11-16")
         done = rig.penstock("run", "acme.com", *words)
         assert done.returncode == 0, done.stderr
-        assert "cut: extract has its 5 jobs" in done.stdout
+        assert "cut: extract reached its limit of 5 jobs" in done.stdout
 
         rows = rig.store.records.of("page")
         assert [row.data for row in rows] == [{"of": 1000, "day": "2026-11-16"}] * 5

@@ -47,7 +47,10 @@ NEEDED = {
     "canary._tell_guards": ("guardrail", "canary", "control", "crossed"),
     "canary._tell_runs": ("run", "source", "state"),
     "canary.show": ("canary", "state", "release"),
+    "cells._tell_alerts": ("alert", "cell", "severity", "state"),
     "cells._tell_cells": ("cell", "sources", "queued", "workers"),
+    "cells._tell_found": ("cell", "what", "name"),
+    "cells._tell_runs": ("run", "cell", "source", "state"),
     "cells._tell_sources": ("source", "cell", "state"),
     "checkpoints._tell_history": ("number", "act", "cursor"),
     "checkpoints.run": ("partition", "cursor"),
@@ -336,7 +339,7 @@ def look_at_rare_tables(rig: Rig) -> None:
     )
     _look_at_the_builder(out)
     _look_at_proofs_and_canaries(out)
-    _look_at_cells(out)
+    _look_at_cells(rig, out)
     reports = [run_report(row, rig.store.now()) for row in rig.store.runs.newest()]
     with Project.open(rig.folder) as project:
         run._tell(project, reports, args)
@@ -477,8 +480,15 @@ def _look_at_proofs_and_canaries(out: Output) -> None:
     canary._tell_whole(whole, out)
 
 
-def _look_at_cells(out: Output) -> None:
-    from penstock.app.views.cells import CellSourceView, CellView
+def _look_at_cells(rig: Rig, out: Output) -> None:
+    from penstock import Project
+    from penstock.app.views.cells import (
+        CellAlertView,
+        CellFoundView,
+        CellRunView,
+        CellSourceView,
+        CellView,
+    )
     from penstock.cli.commands import cells
 
     counts = dict.fromkeys(
@@ -494,6 +504,13 @@ def _look_at_cells(out: Output) -> None:
     )  # fmt: skip
     cells._tell_cells([cell], out)
     cells._tell_sources([source], out)
+    name = "north-of-the-river"
+    with Project.load(rig.folder) as project:
+        runs, found = project.runs.list(SHOP).items, project.search(SHOP)
+        alerts = project.alerts.list(state="all").items
+    cells._tell_runs([CellRunView(cell=name, run=run) for run in runs], out)
+    cells._tell_alerts([CellAlertView(cell=name, alert=alert) for alert in alerts], out)
+    cells._tell_found(cells._found_lines(CellFoundView(cell=name, found=found)), out)
 
 
 def sites() -> set[str]:

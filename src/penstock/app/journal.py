@@ -39,15 +39,20 @@ class Journal(Noun):
         cursor: str | None = None,
         limit: int = USUAL,
     ) -> Page[EventView]:
-        """Events, the newest first."""
+        """Events, the newest first.
+
+        A page may have fewer than `limit`, or none, and a `next` all the same: one call looks through a part
+        of the journal only, where what is wanted is rare in it.
+        """
         conditions = [condition(text) for text in where]
         key, size = self._project.source_key(source), size_of(limit)
-        rows = self._store.journal.events(
-            key, run, job, None, size + 1, kind, conditions, place_of(cursor, int)
+        rows, before = self._store.journal.page(
+            key, run, job, size + 1, kind, conditions, place_of(cursor, int)
         )
         if not rows:
             self._refuse_unknown(run, job)
-        return page_of(rows[::-1], size, event_view, lambda row: row.id)
+        page = page_of(rows[::-1], size, event_view, lambda row: row.id)
+        return page if before is None else Page(page.items, cursor_of(before))
 
     def each(
         self,

@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-from penstock.jobs.job import JobState
-from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.journal.condition import Condition
 from penstock.journal.registry import current_kind, stored_kinds
 from penstock.store.database import to_json
@@ -20,30 +18,30 @@ from penstock.store.journal_rows import (
     matching,
     read_events,
 )
+from penstock.store.journal_search import (
+    DISORDER,
+    JobLines,
+    JobSpan,
+    RunSpan,
+    Wanted,
+    rare_events,
+    rare_events_of_run,
+)
 from penstock.store.noun import Noun
 from penstock.store.rows import Cursor, EventRow, RunRow
 from penstock.store.sources import source_id_of
 
-# On a server, lines of transactions that were written side by side stand in any order.
-DISORDER_S = 60.0
-DISORDER = 1_000
 # So much of the journal is looked through for the trail of a run.
 TRAIL = 50_000
+# So many lines one page of a list is looked for in, where no index leads to what is wanted.
+LOOKED = 200_000
 
 
-class _Span(msgspec.Struct):
-    """Of a job: its run, and when it was moved or noted last."""
-
-    run_id: int
-    state: JobState
-    at: float
-
-
-def _of_kind(kind: str | None) -> dict[str, str | None]:
+def _of_kind(kind: str | None) -> dict[str, Any]:
     """What to look for: a kind or a noun as it is, or all the names that a kind has had."""
     names = [] if kind is None else stored_kinds([kind])
     if len(names) > 1:
-        return {"kind": None, "kinds": to_json(names)}
+        return {"kind": None, "kinds": tuple(names)}
     return {"kind": kind, "kinds": None}
 
 
@@ -67,12 +65,80 @@ class Journal(Noun):
 
         `kind` is one kind (`job.throttled`), by today's name or its old one, or all of a noun (`job`).
         """
-        wanted = self._wanted(source, run_id, job_id, limit, kind)
         if after_id is not None:
+            wanted = self._wanted(source, run_id, job_id, limit, kind)
             return self._events_after(after_id, limit, wanted, where)
-        until_id = self._last_line_of(job_id) if before_id is None else before_id - 1
-        place = {"seen": None, "line": None, "until_id": until_id, "floor_id": None}
-        return self._latest_events(limit, {**place, **wanted}, where)
+        about = (source, run_id, job_id)
+        return self._newest(about, limit, kind, where, before_id, looked=None)[0]
+
+    def page(
+        self,
+        source: str | None = None,
+        run_id: int | None = None,
+        job_id: int | None = None,
+        limit: int = 50,
+        kind: str | None = None,
+        where: Sequence[Condition] = (),
+        before_id: int | None = None,
+    ) -> tuple[list[EventRow], int | None]:
+        """As `events`, and the line before which the next page goes on if fewer than `limit` were found.
+
+        Where no index leads to them only a part of the journal is looked through; None if that was all.
+        """
+        about = (source, run_id, job_id)
+        return self._newest(about, limit, kind, where, before_id, looked=LOOKED)
+
+    def _newest(
+        self,
+        about: tuple[str | None, int | None, int | None],
+        limit: int,
+        kind: str | None,
+        where: Sequence[Condition],
+        before_id: int | None,
+        looked: int | None,
+    ) -> tuple[list[EventRow], int | None]:
+        source, run_id, job_id = about
+        source_id = source_id_of(self._db, source)
+        wanted = Wanted(limit, **_of_kind(kind), where=tuple(where))
+        span = None if job_id is None else self._span_of(job_id)
+        if job_id is not None and span is not None:
+            if run_id not in (None, span.run_id):
+                return [], None
+            found = JobLines(self._db, job_id, span, self._line_until).newest(wanted, before_id)
+        elif job_id is None and wanted.is_rare:
+            found = rare_events(self._db, wanted, source_id, run_id, before_id)
+        else:
+            return self._walked(wanted, (source_id, run_id, job_id), before_id, looked)
+        return [row for row in found if source in (None, row.source)], None
+
+    def _walked(
+        self,
+        wanted: Wanted,
+        about: tuple[int | None, int | None, int | None],
+        before_id: int | None,
+        looked: int | None,
+    ) -> tuple[list[EventRow], int | None]:
+        """Line by line from the newest that can be meant; only what is noted of a run later is looked up."""
+        source_id, run_id, job_id = about
+        first_id, last_id = (each or 0 for each in self._db.json("journal_ids"))
+        until_id, later = last_id if before_id is None else before_id - 1, list[EventRow]()
+        span = None if run_id is None else self._db.json("line_span", run_id=run_id)
+        if run_id is not None and span is not None:
+            run = msgspec.convert(span, RunSpan)
+            first_id = max(first_id, run.first_id)
+            if run.until_id < until_id:
+                later = rare_events_of_run(self._db, wanted, run_id, run.until_id, until_id)
+                until_id = run.until_id
+        left = wanted.limit - len(later)
+        if left <= 0:
+            return later, None
+        bottom_id = first_id if looked is None else max(first_id, until_id - looked + 1)
+        place = {"seen": None, "line": None, "until_id": until_id, "floor_id": bottom_id - 1}
+        which = {"source_id": source_id, "run_id": run_id, "job_id": job_id, "limit": left}
+        kinds = {"kind": wanted.kind, "kinds": wanted.kinds and to_json(wanted.kinds)}
+        found = self._latest_events(left, {**place, **which, **kinds}, wanted.where)
+        has_more = len(found) < left and bottom_id > first_id
+        return [*found, *later], bottom_id if has_more else None
 
     def _of_run(self, run_id: int, limit: int, before_id: int | None = None) -> list[EventRow]:
         """The newest events of a run itself, and not of its jobs; oldest of them first."""
@@ -207,39 +273,13 @@ class Journal(Noun):
             if len(found) >= limit:
                 return found, cursor
 
-    def _last_line_of(self, job_id: int | None) -> int | None:
-        """A line of the journal behind which a job that is done has none; None if nobody knows.
-
-        An index of the journal by jobs would cost every move of every job. Lines stand nearly in the order of
-        time, and a job knows when it was moved last. If that line is not found where it should be, because
-        a clock was set, all lines are looked through.
-        """
-        span = None if job_id is None else self._span_of(job_id)
-        if span is None or span.state in OPEN_JOB_STATES:
-            return None
-        until_id = self._lines_until(span.at + DISORDER_S)
-        about = {"seen": None, "line": None, "until_id": until_id, "source_id": None, "kind": None}
-        where = {"run_id": span.run_id, "job_id": job_id, "limit": 1, "where": None, "kinds": None}
-        where["floor_id"] = None
-        last = self._db.decoded("latest_events", list[StoredEvent], **about, **where)
-        return until_id if last and last[0].at == span.at else None
-
-    def _lines_until(self, at: float) -> int:
+    def _line_until(self, at: float) -> int:
         """The last of the lines that were written until then, as far as they stand in the order of time."""
-        first, last = self._db.json("journal_ids")
-        low, high = first or 0, (last or 0) + 1
-        while low < high:
-            middle = (low + high) // 2
-            line = self._db.json("event_from", id=middle)
-            if line is None or line[1] > at:
-                high = middle
-            else:
-                low = line[0] + 1
-        return low - 1
+        return int(self._db.value("line_until", at=at))
 
-    def _span_of(self, job_id: int) -> _Span | None:
+    def _span_of(self, job_id: int) -> JobSpan | None:
         found = self._db.json("job_span", id=job_id)
-        return None if found is None else msgspec.convert(found, _Span)
+        return None if found is None else msgspec.convert(found, JobSpan)
 
     def _wanted(
         self,
@@ -252,5 +292,6 @@ class Journal(Noun):
         source_id = source_id_of(self._db, source)
         if job_id is not None and run_id is None and (span := self._span_of(job_id)) is not None:
             run_id = span.run_id  # nothing of a job stands before its run began
-        which = {"source_id": source_id, "run_id": run_id, "job_id": job_id}
-        return {**which, **_of_kind(kind), "limit": limit}
+        which = {"source_id": source_id, "run_id": run_id, "job_id": job_id, "limit": limit}
+        names = _of_kind(kind)
+        return {**which, **names, "kinds": names["kinds"] and to_json(names["kinds"])}

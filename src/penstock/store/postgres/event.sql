@@ -48,17 +48,24 @@ FROM (
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
 
 -- name: job_span
--- Where in the journal a job can be: from its run's first line to its last move, or to what was noted of it after that.
-SELECT json_build_object('run_id', j.run_id, 'state', j.state,
-  'at', greatest(j.at, (f.notes::jsonb -> -1 ->> 'at')::double precision))::text
-FROM penstock.job AS j
-LEFT JOIN penstock.job_failure AS f ON f.job_id = j.id WHERE j.id = %(id)s;
+-- Where in the journal a job can be: from its run's first line on. Its success, or its start if it is running, was its last move.
+SELECT json_build_object('run_id', j.run_id, 'state', j.state, 'attempt', j.attempt, 'at', j.at, 'first_id', r.first_event_id)::text
+FROM penstock.job AS j JOIN penstock.run AS r ON r.id = j.run_id WHERE j.id = %(id)s;
 
 -- name: journal_ids
 SELECT json_build_array((SELECT min(id) FROM penstock.event), (SELECT max(id) FROM penstock.event))::text;
 
--- name: event_from
-SELECT json_build_array(id, at)::text FROM penstock.event WHERE id >= %(id)s ORDER BY id LIMIT 1;
+-- name: line_until
+-- The last of the lines that were written until a time, as far as they stand in its order: between two lines, by halves.
+WITH RECURSIVE b (low, high) AS (
+  SELECT (SELECT min(id) FROM penstock.event), (SELECT max(id) + 1 FROM penstock.event)
+  UNION ALL
+  SELECT CASE WHEN e.at > %(at)s THEN b.low ELSE e.id + 1 END, CASE WHEN e.at > %(at)s THEN (b.low + b.high) / 2 ELSE b.high END
+  FROM b
+  CROSS JOIN LATERAL (SELECT id, at FROM penstock.event WHERE id >= (b.low + b.high) / 2 ORDER BY id LIMIT 1) AS e
+  WHERE b.low < b.high
+)
+SELECT coalesce(max(low) - 1, 0) FROM b;
 
 -- name: latest_events
 SELECT coalesce(json_agg(json_build_object(
@@ -85,6 +92,97 @@ FROM (
   WHERE run_id = %(run_id)s AND job_id IS NULL
     AND id > %(after_id)s AND id <= coalesce(%(until_id)s::bigint, 9223372036854775807)
   ORDER BY id DESC LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: line_span
+-- Where in the journal a run can be: from its first line to the last of its own, if it has ended; its jobs may be noted later.
+SELECT json_build_object('first_id', r.first_event_id, 'ended_at', r.finished_at,
+  'last_id', (SELECT max(id) FROM penstock.event WHERE run_id = %(run_id)s AND job_id IS NULL))::text
+FROM penstock.run AS r WHERE r.id = %(run_id)s;
+
+-- name: rare_events_of_job
+-- All that happened to a job but its starts and its success, by the index that has nothing else.
+SELECT coalesce(json_agg(json_build_object(
+  {{event_fields}}
+) ORDER BY e.id), '[]')::text
+FROM (
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+  WHERE run_id = %(run_id)s AND job_id = %(job_id)s AND kind NOT IN ('job.started', 'job.succeeded')
+    AND id > %(floor_id)s AND id <= %(until_id)s
+  ORDER BY id DESC LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: rare_events_of_run
+-- The same of a run and all its jobs. OFFSET 0 and the sums keep the planner from walking through the journal in its order.
+SELECT coalesce(json_agg(json_build_object(
+  {{event_fields}}
+) ORDER BY e.id), '[]')::text
+FROM (
+  (
+    SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+    WHERE run_id = %(run_id)s AND job_id IS NULL
+      AND id > %(floor_id)s AND id <= %(until_id)s
+      AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
+      {{event_where}}
+    ORDER BY id DESC LIMIT %(limit)s
+  )
+  UNION ALL
+  (
+    SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM (
+      SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+      WHERE run_id = %(run_id)s AND job_id IS NOT NULL AND kind NOT IN ('job.started', 'job.succeeded')
+        AND id + 0 > %(floor_id)s AND id + 0 <= %(until_id)s
+        AND (%(kinds)s::text IS NULL OR %(kinds)s::jsonb ? kind)
+        {{event_where}}
+      OFFSET 0
+    ) AS of_jobs
+    ORDER BY id DESC LIMIT %(limit)s
+  )
+  ORDER BY id DESC LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: rare_kinds
+-- Every kind that the journal has but those two, each found by one step along the index.
+WITH RECURSIVE k (kind) AS (
+  (SELECT kind FROM penstock.event WHERE kind NOT IN ('job.started', 'job.succeeded') ORDER BY kind LIMIT 1)
+  UNION ALL
+  SELECT (SELECT kind FROM penstock.event WHERE kind NOT IN ('job.started', 'job.succeeded') AND kind > k.kind ORDER BY kind LIMIT 1)
+  FROM k WHERE k.kind IS NOT NULL
+)
+SELECT coalesce(json_agg(kind), '[]')::text FROM k WHERE kind IS NOT NULL;
+
+-- name: events_of_kinds
+-- The newest of each of these kinds, by the index, and of them the newest.
+SELECT coalesce(json_agg(json_build_object(
+  {{event_fields}}
+) ORDER BY e.id), '[]')::text
+FROM (
+  SELECT x.id, x.at, x.kind, x.source_id, x.run_id, x.job_id, x.attempt, x.actor, x.detail, x.data, x.worker, x.origin
+  FROM jsonb_array_elements_text(%(kinds)s::jsonb) AS wanted (kind)
+  CROSS JOIN LATERAL (
+    SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+    WHERE event.kind = wanted.kind AND event.kind NOT IN ('job.started', 'job.succeeded')
+      AND id > %(floor_id)s AND id <= %(until_id)s
+      AND (%(source_id)s::bigint IS NULL OR source_id = %(source_id)s)
+      {{event_where}}
+    ORDER BY id DESC LIMIT %(limit)s
+  ) AS x
+  ORDER BY x.id DESC LIMIT %(limit)s
+) AS e
+LEFT JOIN penstock.source AS s ON s.id = e.source_id;
+
+-- name: hot_event_of_job
+-- The start or the success of one attempt: no index has it, so it is looked for from what came after it.
+SELECT coalesce(json_agg(json_build_object(
+  {{event_fields}}
+) ORDER BY e.id), '[]')::text
+FROM (
+  SELECT id, at, kind, source_id, run_id, job_id, attempt, actor, detail, data, worker, origin FROM penstock.event
+  WHERE id > %(floor_id)s AND id <= %(until_id)s AND run_id = %(run_id)s AND job_id = %(job_id)s AND kind = %(kind)s AND attempt = %(attempt)s
+  ORDER BY id DESC LIMIT 1
 ) AS e
 LEFT JOIN penstock.source AS s ON s.id = e.source_id;
 

@@ -49,15 +49,24 @@ FROM (
 LEFT JOIN source AS s ON s.id = e.source_id;
 
 -- name: job_span
--- Where in the journal a job can be: from its run's first line to its last move, or to what was noted of it after that.
-SELECT json_object('run_id', j.run_id, 'state', j.state, 'at', max(j.at, coalesce(f.notes ->> '$[#-1].at', 0.0)))
-FROM job AS j LEFT JOIN job_failure AS f ON f.job_id = j.id WHERE j.id = :id;
+-- Where in the journal a job can be: from its run's first line on. Its success, or its start if it is running, was its last move.
+SELECT json_object('run_id', j.run_id, 'state', j.state, 'attempt', j.attempt, 'at', j.at, 'first_id', r.first_event_id)
+FROM job AS j JOIN run AS r ON r.id = j.run_id WHERE j.id = :id;
 
 -- name: journal_ids
 SELECT json_array((SELECT min(id) FROM event), (SELECT max(id) FROM event));
 
--- name: event_from
-SELECT json_array(id, at) FROM event WHERE id >= :id ORDER BY id LIMIT 1;
+-- name: line_until
+-- The last of the lines that were written until a time, as far as they stand in its order: between two lines, by halves.
+WITH RECURSIVE b (low, high) AS (
+  SELECT (SELECT min(id) FROM event), (SELECT max(id) + 1 FROM event)
+  UNION ALL
+  SELECT CASE WHEN e.at > :at THEN b.low ELSE e.id + 1 END, CASE WHEN e.at > :at THEN (b.low + b.high) / 2 ELSE b.high END
+  FROM b
+  CROSS JOIN event AS e ON e.id = (SELECT x.id FROM event AS x WHERE x.id >= (b.low + b.high) / 2 ORDER BY x.id LIMIT 1)
+  WHERE b.low < b.high
+)
+SELECT coalesce(max(low) - 1, 0) FROM b;
 
 -- name: latest_events
 SELECT json_group_array(json_object(
@@ -86,6 +95,100 @@ FROM (
       AND id > :after_id AND id <= coalesce(:until_id, 9223372036854775807)
     ORDER BY id DESC LIMIT :limit
   ) ORDER BY id
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: line_span
+-- Where in the journal a run can be: from its first line to the last of its own, if it has ended; its jobs may be noted later.
+SELECT json_object('first_id', r.first_event_id, 'ended_at', r.finished_at,
+  'last_id', (SELECT max(id) FROM event INDEXED BY event_of_run WHERE run_id = :run_id AND job_id IS NULL))
+FROM run AS r WHERE r.id = :run_id;
+
+-- name: rare_events_of_job
+-- All that happened to a job but its starts and its success, by the index that has nothing else.
+SELECT json_group_array(json_object(
+  {{event_fields}}
+))
+FROM (
+  SELECT * FROM (
+    SELECT * FROM event INDEXED BY event_of_job
+    WHERE run_id = :run_id AND job_id = :job_id AND kind NOT IN ('job.started', 'job.succeeded')
+      AND id > :floor_id AND id <= :until_id
+    ORDER BY id DESC LIMIT :limit
+  ) ORDER BY id
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: rare_events_of_run
+-- The same of a run and all its jobs.
+SELECT json_group_array(json_object(
+  {{event_fields}}
+))
+FROM (
+  SELECT * FROM (
+    SELECT * FROM (
+      SELECT * FROM event INDEXED BY event_of_run
+      WHERE run_id = :run_id AND job_id IS NULL
+        AND id > :floor_id AND id <= :until_id
+        AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
+        {{event_where}}
+      ORDER BY id DESC LIMIT :limit
+    )
+    UNION ALL
+    SELECT * FROM (
+      SELECT * FROM event INDEXED BY event_of_job
+      WHERE run_id = :run_id AND job_id IS NOT NULL AND kind NOT IN ('job.started', 'job.succeeded')
+        AND id > :floor_id AND id <= :until_id
+        AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
+        {{event_where}}
+      ORDER BY id DESC LIMIT :limit
+    )
+    ORDER BY id DESC LIMIT :limit
+  ) ORDER BY id
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: rare_kinds
+-- Every kind that the journal has but those two, each found by one step along the index.
+WITH RECURSIVE k (kind) AS (
+  SELECT min(kind) FROM event INDEXED BY event_of_kind WHERE kind NOT IN ('job.started', 'job.succeeded')
+  UNION ALL
+  SELECT (SELECT min(e.kind) FROM event AS e INDEXED BY event_of_kind WHERE e.kind NOT IN ('job.started', 'job.succeeded') AND e.kind > k.kind)
+  FROM k WHERE k.kind IS NOT NULL
+)
+SELECT json_group_array(kind) FROM k WHERE kind IS NOT NULL;
+
+-- name: events_of_kinds
+-- The newest of each of these kinds, by the index, and of them the newest.
+SELECT json_group_array(json_object(
+  {{event_fields}}
+))
+FROM (
+  SELECT * FROM event WHERE id IN (
+    SELECT found.value FROM json_each(:kinds) AS wanted, json_each((
+      SELECT json_group_array(id) FROM (
+        SELECT id FROM event INDEXED BY event_of_kind
+        WHERE kind = wanted.value AND kind NOT IN ('job.started', 'job.succeeded')
+          AND id > :floor_id AND id <= :until_id
+          AND (:source_id IS NULL OR source_id = :source_id)
+          {{event_where}}
+        ORDER BY id DESC LIMIT :limit
+      )
+    )) AS found
+    ORDER BY found.value DESC LIMIT :limit
+  ) ORDER BY id
+) AS e
+LEFT JOIN source AS s ON s.id = e.source_id;
+
+-- name: hot_event_of_job
+-- The start or the success of one attempt: no index has it, so it is looked for from what came after it.
+SELECT json_group_array(json_object(
+  {{event_fields}}
+))
+FROM (
+  SELECT * FROM event
+  WHERE id > :floor_id AND id <= :until_id AND run_id = :run_id AND job_id = :job_id AND kind = :kind AND attempt = :attempt
+  ORDER BY id DESC LIMIT 1
 ) AS e
 LEFT JOIN source AS s ON s.id = e.source_id;
 
