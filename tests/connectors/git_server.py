@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from base64 import b64encode
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from dulwich.repo import Repo
 
+from penstock.connectors.files.paths import key_of
 from penstock.connectors.github.demo import commit_files
 from penstock.testing import RawResponse, Request, answer
+from penstock.testing.connectors import Place
 
 SITE = "https://git.example"
 
@@ -33,6 +37,14 @@ class GitServer:
         self.files: dict[str, bytes] = {}
         # Entries that are no files: path, name of the object, mode.
         self.odd: list[tuple[bytes, bytes, int]] = []
+        self.is_changed = True
+        # Bytes of all answers.
+        self.sent = 0
+
+    def forget(self) -> None:
+        """Everything that was committed: as after a history was rewritten and cleaned up."""
+        shutil.rmtree(self.path / "objects")
+        (self.path / "objects").mkdir()
         self.is_changed = True
 
     def commit(self) -> None:
@@ -67,5 +79,50 @@ class GitServer:
         )
         head, _, body = made.stdout.partition(b"\r\n\r\n")
         about = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
+        self.sent += len(body)
         status = int(about.pop("Status", "200 OK").partition(" ")[0])
         return answer(body, status=status, headers={n.lower(): v for n, v in about.items()})
+
+
+class GitPlace(Place):
+    """Files of a repository on a git server."""
+
+    connector = "github"
+    about = {}  # noqa: RUF012
+    can_filter = True
+    extra: dict[str, Any] = {}  # noqa: RUF012
+    is_locked = False
+
+    def __init__(self, folder: Path, *, can_filter: bool | None = None) -> None:
+        super().__init__(folder)
+        can_filter = self.can_filter if can_filter is None else can_filter
+        self.server = GitServer(folder / "server", can_filter=can_filter)
+
+    def keys(self) -> dict[str, Any]:
+        return {"url": f"{SITE}/repo.git", "token": "${SECRET}", **self.extra}
+
+    def put(self, name: str, text: str) -> bool:
+        if any(part in ("", "..") for part in name.split("/")):
+            return False  # a tree can't hold it
+        self.texts[name] = text
+        self.server.files[name] = text.encode("utf-8", "surrogatepass")
+        self.server.is_changed = True
+        return True
+
+    def remove(self, name: str) -> None:
+        del self.texts[name]
+        del self.server.files[name]
+        self.server.is_changed = True
+
+    def key(self, name: str) -> str:
+        return key_of(name)
+
+    def lock(self) -> bool:
+        self.is_locked = True
+        return True
+
+    def page(self, request: Request) -> RawResponse:
+        pair = b64encode(f"x-access-token:{self.secret}".encode()).decode()
+        if self.is_locked or request.headers.get("Authorization") != f"Basic {pair}":
+            return answer("", status=401, headers={"WWW-Authenticate": "Basic"})
+        return self.server.respond(request)

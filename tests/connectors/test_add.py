@@ -22,6 +22,7 @@ from penstock.settings import load_settings
 from penstock.settings.connector import BUILT_IN
 from penstock.settings.insertion import with_source
 from penstock.testing import ScriptedNetwork, answer
+from tests.connectors.api_server import Server
 
 SITE = "https://acme.example"
 SITEMAP = f"<urlset><url><loc>{SITE}/a</loc></url></urlset>"
@@ -56,6 +57,18 @@ def test_an_address_is_recognised_by_what_is_there(tmp_path: Path) -> None:
     ):
         found = proposed(tmp_path, target, pages)
         assert (found.connector, found.keys) == (connector, keys), target
+
+
+def test_a_file_is_recognised_by_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    for name, text, connector, keys in (
+        ("news.xml", DEMO, "feed", {"url": "./news.xml"}),
+        ("note.xml", "<note>no feed</note>", "files", {"folder": ".", "include": ["/note.xml"]}),
+        ("site/index.html", "<a href=a.html>a</a>", "web", {"url": "./site/index.html"}),
+    ):
+        (tmp_path / name).write_text(text)
+        found = proposed(tmp_path, str(tmp_path / name), {})
+        assert (found.connector, found.keys) == (connector, keys), name
 
 
 def test_what_no_connector_reads_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -199,6 +212,34 @@ def test_a_folder_is_added_by_its_path(tmp_path: Path, monkeypatch: pytest.Monke
     assert main(["add"]) == 2
 
 
+def test_a_key_of_a_section_is_set_by_its_path_and_a_private_address_can_be_permitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Server(records=3).on_loopback() as origin:
+        assert main(["add", f"{origin}/pages", "--yes"]) == 7
+        refused = capsys.readouterr().err
+        assert "if you trust it, add it with --set fetch.allow_private=true" in refused
+        # Neither a file of the project nor a database.
+        assert list(tmp_path.iterdir()) == []
+        permitted = ["--set", "fetch.allow_private=true", "--set", "paging.max_pages=5", "--yes"]
+        assert main(["add", f"{origin}/pages", "--name", "items", *permitted]) == 0
+    source = load_settings(tmp_path).sources["items"]
+    assert (source.connector, source.fetch.allow_private) == ("api", True)
+    assert source.options["paging"] == {"max_pages": 5}
+    for said in ("fetch.=1", ".a=1", "=1"):
+        assert main(["add", "./x", "--set", said]) == 2
+    assert main(["add", "./x", "--set", "a=1", "--set", "a.b=2"]) == 2
+
+
+def test_a_dry_run_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes").mkdir()
+    Path("notes/a.md").write_text("# A")
+    assert main(["add", "./notes", "--dry-run"]) == 0
+    assert [each.name for each in tmp_path.iterdir()] == ["notes"]
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -270,9 +311,11 @@ def test_a_mailbox_without_its_password_says_which_variable_to_set(
 ) -> None:
     monkeypatch.delenv("MAIL_PASSWORD", raising=False)
     proposal = new_source.propose(tmp_path, new_source.Wish("imaps://me@mail.example"))
-    with pytest.raises(Refused, match="needs a password or oauth") as caught:
+    with pytest.raises(
+        Refused, match="the environment variable MAIL_PASSWORD is not set"
+    ) as caught:
         new_source.add(tmp_path, proposal)
-    assert str(caught.value.message).startswith("sources.mail: ")
+    assert str(caught.value.message).startswith("sources.mail.password: ")
     assert caught.value.hint == (
         "set MAIL_PASSWORD in the environment or in .env, then add it again"
     )

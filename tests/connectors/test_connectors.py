@@ -15,10 +15,12 @@ import pytest
 
 from penstock.app import Project, config, connectors
 from penstock.cli.entry import main
+from penstock.engine.worker.page_lookups import PageLookups
 from penstock.errors import ConfigError
 from penstock.http.browser.browsers import Browsers
 from penstock.settings import load_settings
 from penstock.settings.connector import BUILT_IN, find_connector
+from penstock.store.pages import PageRow
 from penstock.testing import RawResponse, ScriptedNetwork, Simulation, VirtualClock
 from tests.docs.pages import DOCS, blocks
 from tests.programs import needed
@@ -170,6 +172,63 @@ def read_demo_data(folder: Path) -> None:
         assert project.records.collections()
 
 
+def test_a_document_is_saved_as_the_users_own_step_would_save_it(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "plain.txt").write_text("no data")
+    (notes / "rows.csv").write_text("name,price\ntea,\nécru,2.5\n")
+    (tmp_path / "own.py").write_text(
+        "from penstock import Pipeline\npipeline = Pipeline('own')\n"
+        "@pipeline.step(after='read', unit='page')\n"
+        "async def keep(document, ctx):\n    ctx.save('own', key=document['key'], data=document)\n"
+    )
+    (tmp_path / "penstock.yaml").write_text(
+        "sources:\n  usual: {connector: files, folder: notes}\n"
+        "  own: {connector: files, folder: notes, pipeline: 'own:pipeline'}\n"
+    )
+    with Project(load_settings(tmp_path)) as project:
+        network = ScriptedNetwork.of_pages({})
+        with Simulation(project, network, seed=1, clock=VirtualClock()) as simulation:
+            for key in ("usual", "own"):
+                project.run(key)
+            simulation.run()
+        usual, own = (
+            {row.key: json.dumps(row.data) for row in project.connection.records.of(name, "")}
+            for name in ("usual", "own")
+        )
+    assert usual == own
+    assert [key for key in sorted(usual) if '"data"' in usual[key]] == ["rows.csv"]
+
+
+def test_only_an_item_that_was_read_before_is_looked_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+    look_up = PageLookups.get
+
+    async def noted(self: PageLookups, source_id: int, url: str) -> PageRow | None:
+        looked_up.append(url)
+        return await look_up(self, source_id, url)
+
+    monkeypatch.setattr(PageLookups, "get", noted)
+    (tmp_path / "notes").mkdir()
+    known = tmp_path / "notes" / "known.txt"
+    known.write_text("the same text")
+    (tmp_path / "penstock.yaml").write_text("sources: {a: {connector: files, folder: notes}}")
+    with Project(load_settings(tmp_path)) as project:
+        network = ScriptedNetwork.of_pages({})
+        with Simulation(project, network, seed=1, clock=VirtualClock()) as simulation:
+            project.run("a")
+            simulation.run()
+            assert looked_up == []
+            os.utime(known, (1, 1))
+            (known.parent / "new.txt").write_text("another text")
+            run = project.run("a")
+            simulation.run()
+        assert looked_up == ["files://a/known.txt"]
+        assert project.require_run(run).pages_unchanged == 1
+
+
 def empty_repository(name: str) -> dict[str, str | bytes | RawResponse]:
     """What GitHub's API answers about it."""
     base = f"https://api.github.com/repos/{name}"
@@ -211,7 +270,7 @@ def test_a_package_adds_a_connector_that_passes_the_suite(tmp_path: Path) -> Non
         text=True,
     )
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    assert "15 passed" in tested.stdout
+    assert "16 passed" in tested.stdout
     listed = subprocess.run(
         [sys.executable, "-m", "penstock", "connectors", "list", "--json"],
         env=environ,

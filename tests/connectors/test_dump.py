@@ -30,15 +30,14 @@ from penstock.connectors.dump import (
     parts,
     reader,
     streams,
-    vanished,
     walk,
 )
 from penstock.connectors.dump import connector as dump
 from penstock.connectors.dump.parts import Position
 from penstock.connectors.dump.rows import rows_of
 from penstock.connectors.dump.walk import Dialect, Reading, Walk
+from penstock.errors import ConfigError
 from penstock.jobs.failures import BadData
-from penstock.testing import journal
 from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 
 watched: list[RowsPlace] = []
@@ -512,85 +511,37 @@ def test_a_database_can_be_written_to_while_its_parts_are_read(tmp_path: Path) -
     reader.close()
 
 
-def table(ids: list[int], more: str = "") -> bytes:
-    return ("id,name\n" + "".join(f"{n},name {n}\n" for n in ids) + more).encode()
-
-
-def change(trial: Filed, body: bytes) -> None:
-    trial.file.write_bytes(body)
-    os.utime(trial.file, ns=(0, next(RowsPlace._ticks)))
-
-
-@pytest.fixture
-def little_by_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vanished rows are looked for in many jobs, and the keys of the file in several turns."""
-    monkeypatch.setattr(vanished, "PAGE", 5)
-    monkeypatch.setattr(vanished, "MOST_LOOKED_AT", 10)
-    monkeypatch.setattr(vanished, "MOST_GONE", 3)
-    monkeypatch.setattr(vanished, "MOST_KEYS", 20)
-
-
-@pytest.mark.usefixtures("small", "little_by_little")
-def test_rows_that_vanished_become_tombstones_wherever_a_worker_dies(tmp_path: Path) -> None:
-    kept = [n for n in range(50) if n % 3]
-    for point in (None, *range(1, 36, 6)):
-        trial = Filed(made(tmp_path, str(point)), "rows.csv", table(list(range(50))), key="id")
-        trial.run()
-        change(trial, table(kept))
-        assert trial.run(dies_at=point).state == "completed"
-        assert set(trial.rows()) == {str(n) for n in kept}
-        gone = [key for key, (data, _) in trial.records().items() if data.get("deleted")]
-        assert set(gone) == {str(n) for n in range(0, 50, 3)}
-        before = trial.records()
-        change(trial, table([*kept, 51]))
-        trial.run()
-        after = trial.records()
-        assert {key for key in after if after[key] != before.get(key)} == {"51", "rows.csv"}
-
-
-def test_nothing_is_deleted_for_rows_that_could_not_be_read(tmp_path: Path) -> None:
-    trial = Filed(tmp_path, "rows.csv", table([1, 2, 3]), key="id")
-    trial.run()
-    for body, why in (
-        (table([1], "2,two,too many\n"), "1 row rejected"),
-        (b"id,name\n", "no rows"),
+def test_a_key_that_no_row_has_is_one_failure_and_not_a_rejection_of_all(tmp_path: Path) -> None:
+    for name, body in (
+        ("rows.csv", b"id,name\n1,one\n"),
+        ("rows.jsonl", b'{"id": 1, "name": "x"}\n'),
     ):
-        change(trial, body)
-        trial.run()
-        assert set(trial.rows()) == {"1", "2", "3"}
-        with trial.project() as project:
-            notes = "\n".join(event.detail for event in journal(project))
-        assert f"rows.csv: {why}, so that nothing of what was read before is deleted" in notes
+        trial = Filed(made(tmp_path, name), name, body, key=["id", "nmae"])
+        run = trial.run()
+        [failed] = [job for job in trial.jobs(run) if job.state == "quarantined"]
+        words = f"{name} has no column nmae, which is to make the key; it has id, name"
+        assert (failed.kind, run.rejected, words in str(failed.error)) == ("data", 0, True)
 
 
-def test_a_record_that_another_source_wrote_is_not_deleted(tmp_path: Path) -> None:
-    trial = Filed(tmp_path, "rows.csv", table([1, 2]), key="id")
-    trial.run()
-    settings = json.loads((tmp_path / "penstock.yaml").read_text())
-    settings["sources"]["other"] = {**settings["sources"]["place"], "path": "./other.csv"}
-    (tmp_path / "penstock.yaml").write_text(json.dumps(settings))
-    (tmp_path / "other.csv").write_bytes(table([8, 9]))
-    for body in (table([8, 9]), table([9])):
-        (tmp_path / "other.csv").write_bytes(body)
-        os.utime(tmp_path / "other.csv", ns=(0, next(RowsPlace._ticks)))
-        with trial.project() as project:
-            run_id = project.run("other")
-            trial.work(project)
-            assert project.require_run(run_id).state == "completed"
-    assert set(trial.rows()) == {"1", "2", "9"}
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("path", "ftp://files.example/a.csv", "or begin with https://, http://, s3://"),
+        ("delimiter", ";;", "must be one character"),
+        ("encoding", "klingon", "there is no encoding 'klingon'"),
+        ("encoding", "base64", "there is no encoding 'base64'"),
+    ],
+)
+def test_keys_that_can_not_work_are_refused_before_a_run(
+    key: str, value: str, problem: str, tmp_path: Path
+) -> None:
+    trial = Filed(tmp_path, "a.csv", b"", **{key: value})
+    with pytest.raises(ConfigError, match=problem) as caught, trial.project():
+        pass
+    assert "is missing" not in str(caught.value)
 
 
-def test_a_row_that_moved_to_another_file_of_the_source_stays(tmp_path: Path) -> None:
-    trial = Filed(tmp_path, "a.csv", table([1, 2]), path="./*.csv", key="id")
-    (tmp_path / "b.csv").write_bytes(table([3]))
-    os.utime(tmp_path / "b.csv", ns=(0, 1_700_000_000_000_000_000))
+def test_a_tab_separates_cells_where_it_is_named(tmp_path: Path) -> None:
+    trial = Filed(tmp_path, "rows.csv", b"id\tname\n1\ta,b,c\n", key="id", delimiter="\t")
     trial.run()
-    change(trial, table([1]))
-    (tmp_path / "b.csv").write_bytes(table([2, 3]))
-    os.utime(tmp_path / "b.csv", ns=(0, next(RowsPlace._ticks)))
-    trial.run()
-    assert set(trial.rows()) == {"1", "2", "3"}
-    (tmp_path / "b.csv").write_bytes(table([3]))
-    os.utime(tmp_path / "b.csv", ns=(0, next(RowsPlace._ticks)))
-    trial.run()
-    assert set(trial.rows()) == {"1", "3"}
+    assert trial.rows() == {"1": {"id": "1", "name": "a,b,c"}}

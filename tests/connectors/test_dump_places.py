@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import sys
 import uuid
@@ -14,6 +15,8 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from penstock.app import new_source
 from penstock.connectors.dump import downloads, parts, remote
@@ -408,6 +411,68 @@ def test_what_a_bucket_refuses_is_one_line_without_a_signature(
     [job] = trial.jobs(trial.run())
     assert (job.kind, job.tries) == ("auth", 1)
     assert str(job.error).endswith(f"s3://{bucket}: access denied (403 AccessDenied)")
+
+
+class InCloud(ServedFile):
+    """An object in a bucket of Google or Azure, by the address that the client signs."""
+
+    def __init__(self, folder: Path, path: str, host: str) -> None:
+        super().__init__(folder, path.rpartition("/")[2])
+        self._path, self._host = path, host
+
+    def keys(self) -> dict[str, Any]:
+        return {"path": self._path, "key": "id"}
+
+    def page(self, request: Request) -> RawResponse:
+        where = urlsplit(request.url)
+        assert (where.scheme, where.netloc) == ("https", self._host)
+        assert where.path == "/" + self._path.partition("://")[2]
+        assert "sig" in where.query.lower()
+        return super().page(request)
+
+
+def service_account(file: Path) -> Path:
+    """The credentials of nobody, as Google has them."""
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    about = {
+        "type": "service_account",
+        "client_email": "nobody@example.iam.gserviceaccount.com",
+        "private_key_id": "1",
+        "private_key": pem.decode(),
+    }
+    file.write_text(json.dumps(about))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("path", "host"),
+    [
+        ("gs://bucket/dumps/t.csv", "storage.googleapis.com"),
+        ("gs://bucket/dumps/t.csv.gz", "storage.googleapis.com"),
+        ("az://container/dumps/t.csv.gz", "nobody.blob.core.windows.net"),
+    ],
+)
+def test_objects_of_google_and_azure_are_read_by_signed_addresses(
+    path: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = service_account(tmp_path / "nobody.json")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account))
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "nobody")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "bm9ib2R5")
+    place = InCloud(tmp_path, path, host)
+    body = b"id\n1\n2\n"
+    place.file.write_bytes(gzip.compress(body) if path.endswith("gz") else body)
+    trial = Trial(tmp_path, place)
+    assert trial.run().state == "completed"
+    assert {key for key in trial.documents() if "/" not in key} == {"1", "2"}
+    for file in tmp_path.rglob("penstock.db*"):
+        assert b"X-Goog-Signature" not in file.read_bytes()
+        assert b"&sig=" not in file.read_bytes()
 
 
 def test_a_bucket_without_its_extra_says_what_to_install(

@@ -14,7 +14,7 @@ import pytest
 from penstock.connectors.feed import entries
 from penstock.connectors.feed.entries import read_entries
 from penstock.jobs.failures import BadData
-from penstock.testing import RawResponse, Request, answer
+from penstock.testing import RawResponse, Request, answer, journal
 from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 from tests.hostile.costs import growth
 
@@ -274,5 +274,7 @@ def test_what_is_cut_of_a_feed_is_an_outcome_of_the_run(
     run = trial.run()
     with trial.project() as project:
         [reject] = project.rejects.each()
+        noted = [event.detail for event in journal(project) if event.kind == "job.noted"]
+    assert reject.reason in noted
     assert (run.state, run.rejected, reject.code) == ("completed", 1, "feed_cut")
     assert reject.reason == "1 entry of the feed left out: it has more than 2 entries"

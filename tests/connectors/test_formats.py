@@ -242,7 +242,7 @@ def test_text_that_is_read_the_short_way_is_the_one_that_email_parses() -> None:
         headers, text, attached = mail.content_of(body)
         assert headers == mail.headers_of(whole.raw_items()), body
         assert (text, attached) == mail.parts_of(whole), body
-        short += mail.plain_text(headers, "") is not None
+        short += mail.plain_text(headers, b"") is not None
     assert 2_000 < short < 6_000
 
 

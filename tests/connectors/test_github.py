@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import subprocess
 import sys
-from base64 import b64encode
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,9 +22,9 @@ from penstock.errors import ConfigError
 from penstock.settings import load_settings
 from penstock.store.rows import RunRow
 from penstock.testing import RawResponse, Request, ScriptedNetwork, answer, journal
-from penstock.testing.connectors import ConnectorSuite, Place, Trial
-from tests.connectors.git_server import SITE, GitServer
-from tests.connectors.github_server import API, GitHubServer, git_name, on_loopback
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
+from tests.connectors.git_server import GitPlace, GitServer
+from tests.connectors.github_server import API, GitHubServer, on_loopback
 
 MILL = "acme/mill"
 
@@ -126,60 +124,11 @@ class TestIssues(ConnectorSuite):
 @pytest.mark.torture
 class TestManyIssues(TestIssues):
     many = 1_500
-    writes = 40
+    writes = ALL_WRITES
 
 
 class TestFilesByTheApi(ConnectorSuite):
     place = FilesPlace
-
-
-class GitPlace(Place):
-    """Files of a repository on a git server."""
-
-    connector = "github"
-    about = {}  # noqa: RUF012
-    can_filter = True
-    extra: dict[str, Any] = {}  # noqa: RUF012
-    is_locked = False
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.server = GitServer(folder / "server", can_filter=self.can_filter)
-
-    def keys(self) -> dict[str, Any]:
-        return {"url": f"{SITE}/repo.git", "token": "${SECRET}", **self.extra}
-
-    def put(self, name: str, text: str) -> bool:
-        if any(part in ("", "..") for part in name.split("/")):
-            return False  # a tree can't hold it
-        self.texts[name] = text
-        self.server.files[name] = text.encode("utf-8", "surrogatepass")
-        self.server.is_changed = True
-        return True
-
-    def remove(self, name: str) -> None:
-        del self.texts[name]
-        del self.server.files[name]
-        self.server.is_changed = True
-
-    def key(self, name: str) -> str:
-        return key_of(name)
-
-    def lock(self) -> bool:
-        self.is_locked = True
-        return True
-
-    def page(self, request: Request) -> RawResponse:
-        pair = b64encode(f"x-access-token:{self.secret}".encode()).decode()
-        if self.is_locked or request.headers.get("Authorization") != f"Basic {pair}":
-            return answer("", status=401, headers={"WWW-Authenticate": "Basic"})
-        return self.server.respond(request)
-
-
-class TestFilesByGit(ConnectorSuite):
-    place = GitPlace
-    many = 20
-    writes = 8
 
 
 def trial_of(folder: Path, **keys: Any) -> tuple[Trial, GitHubServer]:
@@ -568,115 +517,6 @@ def test_a_renamed_file_is_recognised_by_its_content(place: type[Place], tmp_pat
     trial.run()
     assert trial.records()[new][0]["moved_from"] == old
     assert trial.records()[old][0] == {"key": old, "deleted": True, "moved_to": new}
-
-
-def git_trial(folder: Path, **keys: Any) -> tuple[Trial, GitServer]:
-    place = GitPlace(folder)
-    place.extra = keys
-    return Trial(folder, place), place.server
-
-
-def test_by_git_an_unchanged_branch_takes_two_requests_and_a_change_brings_no_other_file(
-    tmp_path: Path,
-) -> None:
-    trial, _ = git_trial(tmp_path)
-    for number in range(5):
-        trial.place.put(f"docs/{number}.md", f"text {number} " * 1000)
-    trial.run()
-    trial.place.requests.clear()
-    run = trial.run()
-    assert [job.stage for job in trial.jobs(run)] == ["discover"]
-    assert len(trial.place.requests) == 2
-    trial.place.put("docs/3.md", "another text")
-    trial.place.requests.clear()
-    assert trial.items_read(trial.run()) == ["docs/3.md"]
-    assert len(trial.place.requests) == 4
-
-
-def test_by_git_a_server_that_can_not_filter_is_read_too(tmp_path: Path) -> None:
-    class Plain(GitPlace):
-        can_filter = False
-
-    place = Plain(tmp_path)
-    for number in range(20):
-        place.put(f"{number % 3}/{number}.txt", f"text {number} " * 500)
-    trial = Trial(tmp_path, place)
-    assert trial.run().state == "completed"
-    assert len(trial.documents()) == 20
-
-
-def test_by_git_links_submodules_and_odd_names_are_left_out(tmp_path: Path) -> None:
-    trial, server = git_trial(tmp_path)
-    trial.place.put("a.md", "a")
-    blob = git_name("blob", b"a").encode()
-    server.odd = [
-        (b"link", blob, 0o120000),
-        (b"module", b"11" * 20, 0o160000),
-        (b"up/../../x", blob, 0o100644),
-        (b".git/config", blob, 0o100644),
-        (b"sub/.GIT", blob, 0o100644),
-    ]
-    assert trial.run().state == "completed"
-    assert set(trial.documents()) == {"a.md"}
-
-
-def test_by_git_a_branch_is_read_that_is_named(tmp_path: Path) -> None:
-    trial, server = git_trial(tmp_path, branch="next")
-    trial.place.put("a.md", "of next")
-    server.commit()
-    (server.path / "refs/heads/main").rename(server.path / "refs/heads/next")
-    assert trial.run().state == "completed"
-    assert trial.documents()["a.md"]["text"] == "of next"
-    other, _ = git_trial(_made(tmp_path / "other"), branch="nowhere")
-    other.place.put("a.md", "a")
-    run = other.run()
-    failed = failure(other, run)
-    assert (failed.kind, failed.error) == ("permanent", "Permanent: there is no branch nowhere")
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "kind", "words"),
-    [
-        ("<html>", 200, "data", "not one of a git server"),
-        ("001e# service=git-upload-pack\n0000", 200, "permanent", "version 2"),
-        ("", 404, "permanent", "there is no git repository at this url"),
-        ("000eversion 2\n001dobject-format=sha256\n0000", 200, "permanent", "SHA-256"),
-    ],
-)
-def test_what_is_no_git_server_is_told_in_one_line(
-    body: str, status: int, kind: str, words: str, tmp_path: Path
-) -> None:
-    trial, _ = git_trial(tmp_path)
-    trial.place.answers = [answer(body, status=status)]
-    run = trial.run()
-    failed = failure(trial, run)
-    assert (failed.kind, failed.tries) == (kind, 1)
-    assert words in failed.error
-
-
-def test_a_repository_in_a_folder_is_read_as_it_is_committed(tmp_path: Path) -> None:
-    sample = GitHub.sample(tmp_path / "demo")
-
-    class LocalPlace(GitPlace):
-        def keys(self) -> dict[str, Any]:
-            return dict(sample.keys)
-
-    trial = Trial(tmp_path, LocalPlace(tmp_path))
-    assert trial.run().state == "completed"
-    assert trial.place.requests == []
-    texts = {key: document["kind"] for key, document in trial.documents().items()}
-    assert texts["README.md"] == "markdown"
-    assert trial.items_read(trial.run()) == []
-    shutil.rmtree(tmp_path / "demo")
-    run = trial.run()
-    failed = failure(trial, run)
-    assert "there is no git repository at ./demo/repo.git" in failed.error
-    assert len(trial.documents()) == 4
 
 
 @pytest.mark.parametrize(

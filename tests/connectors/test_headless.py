@@ -16,7 +16,7 @@ from penstock.http.browser.browsers import Browsers
 from penstock.http.browser.options import SCREENSHOT
 from penstock.settings import load_settings
 from penstock.testing import RawResponse, Request, VirtualClock, answer
-from penstock.testing.connectors import SOURCE, ConnectorSuite, Trial
+from penstock.testing.connectors import ALL_WRITES, SOURCE, ConnectorSuite, Trial
 from tests.connectors.browser_trial import SharedBrowsers
 from tests.connectors.test_web import SITE, SitemapPlace
 
@@ -64,6 +64,11 @@ class TestRendered(ConnectorSuite):
     place = RenderedPlace
     many = 3
     writes = 2
+
+
+@pytest.mark.torture
+class TestRenderedAtEveryWrite(TestRendered):
+    writes = ALL_WRITES
 
 
 class Site(RenderedPlace):

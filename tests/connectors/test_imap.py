@@ -18,7 +18,7 @@ import pytest
 
 from penstock.http.network import AiohttpNetwork, Network, RawResponse, Request
 from penstock.testing import VirtualClock
-from penstock.testing.connectors import ConnectorSuite, Place, Trial
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 from tests.connectors.dovecot import Dovecot, running
 
 VALIDITY = 1_700_000_000
@@ -181,6 +181,11 @@ class TestImap(ConnectorSuite):
     place = MailPlace
     many = 60
     writes = 8
+
+
+@pytest.mark.torture
+class TestImapAtEveryWrite(TestImap):
+    writes = ALL_WRITES
 
 
 class AllFolders(MailPlace):

@@ -17,7 +17,7 @@ from penstock.clock import SystemClock
 from penstock.connectors.market.sessions import is_fault
 from penstock.errors import ConfigError
 from penstock.testing import RawResponse, Request, answer
-from penstock.testing.connectors import ConnectorSuite, Place, Trial
+from penstock.testing.connectors import ALL_WRITES, ConnectorSuite, Place, Trial
 from tests.connectors.exchange import DAY_S, Exchange, iso
 from tests.postgres.server import Server
 
@@ -108,7 +108,7 @@ class TestMarketOnPostgres(ConnectorSuite):
 class TestManySymbols(ConnectorSuite):
     place = MarketPlace
     # Each is a request, and the exchange is in the same process.
-    many, writes = 1_500, 40
+    many, writes = 1_500, ALL_WRITES
 
 
 def trial_of(folder: Path, exchange: Exchange | None = None, **keys: Any) -> Trial:

@@ -120,13 +120,16 @@ def survived(folder: Path, ticks: int, kills: int, seed: int) -> None:
     with served(exchange, FAULTS) as server, Rig(folder, {"ticks": source(server)}) as rig:
         run_id = begin(rig)
         process = rig.start("up")
+        inserted = 0
         for number in range(1, kills + 1):
             goal = number * 2 * ticks // (kills + 2)
 
-            def has_come(goal: int = goal) -> bool:
-                return sum(server.told.values()) >= goal and rig.run(run_id).inserted > 0
+            # A job under which workers die again and again without any progress ends in quarantine.
+            def has_come(goal: int = goal, before: int = inserted) -> bool:
+                return sum(server.told.values()) >= goal and rig.run(run_id).inserted > before
 
             until(has_come, f"{goal} ticks are told", process=process)
+            inserted = rig.run(run_id).inserted
             worker = rig.worker_pid(process)
             if worker is not None:
                 kill(worker)

@@ -78,6 +78,7 @@ def test_manifest_says_what_the_file_holds_and_where_the_next_export_begins(
     assert [each["key"] for each in lines(first)] == ["a", "b"]
     assert lines(first)[0]["data"] == {"n": 1, "name": "ü"}
     assert {"name": "n", "type": "integer", "nulls": 1} in manifest["columns"]
+    assert {"name": "score", "type": "number", "nulls": 1} in manifest["columns"]
     assert manifest["schema"]["required"] == ["n"]
 
     save(world, a_save("b", {"n": 2}), a_save("c", {"n": 1}))
@@ -270,6 +271,9 @@ def test_records_come_as_frames(world: World, project: Project) -> None:
         ({"to": ""}, "no_format"),
         ({"to": "", "format": "csv"}, "no_target"),
         ({"to": "ftp://host/x.csv"}, "config"),
+        ({"to": "/proc/x.csv"}, "no_target"),
+        ({"to": "x.csv", "since": "taken.csv"}, "no_cursor"),
+        ({"to": "x.csv", "since": "of another database"}, "no_cursor"),
         ({"to": "s3://bucket", "format": "csv"}, "config"),
     ],
 )

@@ -49,6 +49,11 @@ def test_export_is_an_object_with_a_manifest_beside_it(
     assert again.returncode == 7
     assert "exists already" in again.stderr
     assert not any((folder / ".penstock" / "exports").iterdir())
+    since = ("records", "export", "product", "--to", "changes.jsonl", "--json", "--since")
+    more = run_command([*since, f"{url}.manifest.json"], folder, surroundings(wire), 60)
+    assert json.loads(more.stdout)["since"] == told["cursor"], more.stderr
+    none = run_command([*since, f"{url}.nothing"], folder, surroundings(wire), 60)
+    assert (none.returncode, "is no manifest" in none.stderr) == (2, True)
 
 
 def test_export_that_the_bucket_refuses_is_continued_when_it_is_back(

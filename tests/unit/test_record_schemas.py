@@ -333,6 +333,39 @@ def test_project_rejects_by_its_schema_and_tells_of_drift(
     assert inferred["required"] == ["price", "sku"]
 
 
+def test_schema_is_of_what_is_there_and_a_deleted_row_needs_not_fit_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "penstock.yaml").write_text(
+        "sources: {rows: {connector: dump, path: rows.csv, key: id, collection: row}}\n"
+    )
+
+    def run(text: str) -> None:
+        (tmp_path / "rows.csv").write_text(text)
+        with Project.load(tmp_path) as project:
+            project.runs.perform("rows")
+
+    def schema() -> str:
+        assert main(["schema", "infer", "row", "--project", str(tmp_path)]) == 0
+        return capsys.readouterr().out
+
+    run("id,price\na,1\nb,2\n")
+    inferred = schema()
+    (tmp_path / "row.json").write_text(inferred)
+    with (tmp_path / "penstock.yaml").open("a") as config:
+        config.write("collections: {row: {schema: row.json}}\n")
+    run("id,price\na,3\n")
+    run("id,price,colour\na,3,red\n")
+    with Project.load(tmp_path) as project:
+        assert project.rejects.list().items == []
+        assert project.records.get("row", "b").data == {"key": "b", "deleted": True}
+        [event] = project.journal.list(kind="schema.drifted").items
+    assert event.detail == "row: data.colour is new (string)"
+    assert '"deleted"' not in schema()
+    assert main(["schema", "check", "row", "--project", str(tmp_path)]) == 0
+    assert "2 records of row tested; all fit" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -14,19 +14,27 @@ from penstock.schemas.infer import schema_of
 from penstock.schemas.models import ModelCheck, check_of
 from penstock.schemas.problems import SchemaError
 from penstock.schemas.shape import Shape
+from penstock.schemas.tombstones import is_tombstone
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
+    from penstock.store.rows import RecordRow
 
 SHOWN = 20
 
 
-def infer(project: Nouns, collection: str) -> dict[str, Any]:
-    """The JSON Schema that all present records of a collection fit."""
+def infer(project: Nouns, collection: str, *, include_private: bool = False) -> dict[str, Any]:
+    """The JSON Schema that all present records of a collection fit; tombstones fit every schema.
+
+    The names of fields may be content, so records of private sources are left out.
+    """
     project.records.require_collection(collection)
     shape = Shape()
-    for row in project.connection.records.each(collection):
-        shape.add(row.data)
+    is_included = include_private or project.includes_private
+    private = frozenset() if is_included else project.settings.private_sources
+    for row in _rows(project, collection):
+        if row.source not in private:
+            shape.add(row.data)
     return {**schema_of(shape), "title": collection}
 
 
@@ -42,7 +50,7 @@ def check(project: Nouns, collection: str, schema: Path | None, limit: int) -> S
         )
     tested = misfits = 0
     shown: list[MisfitView] = []
-    for row in project.connection.records.each(collection):
+    for row in _rows(project, collection):
         tested += 1
         problem = next(filter(None, (each(row.data, False) for each in checks)), None)
         if problem is not None:
@@ -52,6 +60,12 @@ def check(project: Nouns, collection: str, schema: Path | None, limit: int) -> S
                     MisfitView(key=row.key, source=row.source, run=row.run, problem=problem)
                 )
     return SchemaCheckView(collection=collection, records=tested, misfits=misfits, shown=shown)
+
+
+def _rows(project: Nouns, collection: str) -> Iterator[RecordRow]:
+    return (
+        row for row in project.connection.records.each(collection) if not is_tombstone(row.data)
+    )
 
 
 def _in_file(file: Path) -> ModelCheck:

@@ -11,14 +11,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import yaml
 
-from penstock.app.recognition import recognise
+from penstock.app.recognition import recognise, unreadable
 from penstock.app.views.connectors import AddedView, ProbeView
 from penstock.errors import ConfigError, Refused
 from penstock.settings import FILE_NAME, load_settings, normalise_source
+from penstock.settings.address import SQLITE
 from penstock.settings.connector import find_connector
+from penstock.settings.declaration import decode
+from penstock.settings.document import read_value
 from penstock.settings.dotenv import read_dotenv
+from penstock.settings.fetch import USUAL, FetchKeys, FetchPolicy
 from penstock.settings.insertion import is_the_same_but_for, with_source
 
 if TYPE_CHECKING:
@@ -57,8 +62,9 @@ def propose(folder: Path, wish: Wish, network: Network | None = None) -> Proposa
         found = Proposal(wish.connector, wish.connector, {}, "named")
     else:
         found = _recognised(folder, wish, network)
+    find_connector(found.connector).require()
     name = normalise_source(wish.name or found.name)
-    return Proposal(name, found.connector, {**found.keys, **wish.keys}, found.why)
+    return Proposal(name, found.connector, _merged(found.keys, wish.keys), found.why)
 
 
 def renamed(proposal: Proposal, name: str) -> Proposal:
@@ -154,11 +160,18 @@ def _probed(file: Path, name: str, network: Network | None) -> ProbeView:
     from penstock.app.project import Project
     from penstock.app.source_probe import probe
 
-    with Project(load_settings(file)) as project:
-        found = probe(project, name, network=network)
+    settings = load_settings(file)
+    with tempfile.TemporaryDirectory(prefix="penstock-add-") as folder:
+        if not settings.is_on_postgres and not settings.store_file.exists():
+            # A project that comes to nothing leaves no database behind.
+            settings = replace(settings, store=f"{SQLITE}{folder}/probe.db")
+        with Project(settings) as project:
+            found = probe(project, name, include_private=True, network=network)
+    if name in settings.private_sources:
+        found = msgspec.structs.replace(found, notes=[], samples=[], is_hidden=True)
     if found.verdict == "failed":
         kind = f" ({found.kind})" if found.kind else ""
-        raise Refused(f"it can't be read{kind}: {found.reason}", "nothing was written")
+        raise unreadable(f"it can't be read{kind}: {found.reason}")
     if found.verdict == "empty":
         raise Refused("nothing is there that can be read", "nothing was written")
     return found
@@ -166,7 +179,7 @@ def _probed(file: Path, name: str, network: Network | None) -> ProbeView:
 
 def _unfit(error: ConfigError, beside: Path, keys: Mapping[str, Any]) -> Refused:
     """What is wrong with the keys; the file that has them is not there any more."""
-    place = re.compile(rf"\S{{0,4096}}{re.escape(beside.name)}:\d{{1,9}}: ")
+    place = re.compile(rf"\S{{0,4096}}{re.escape(beside.name)}(:\d{{1,9}})?: ")
     names = sorted(set(_VARIABLE.findall(str(keys))))
     known = {**read_dotenv(beside.parent).values, **os.environ}
     unset = [name for name in names if not known.get(name)]
@@ -180,13 +193,40 @@ def _project_name(folder: Path) -> str:
 
 
 def _demo(folder: Path, name: str) -> Proposal:
-    sample = find_connector(name).sample(folder / f"demo-{name}")
+    connector = find_connector(name)
+    connector.require()
+    sample = connector.sample(folder / f"demo-{name}")
     if sample is None:
         raise Refused(f"the connector {name} has no demo data")
     return Proposal(sample.name, name, sample.keys, "demo data")
 
 
+def _merged(found: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys with those that are given; of a section in both, only the keys that are given change."""
+    merged = {**found, **given}
+    for name in found.keys() & given.keys():
+        if isinstance(found[name], Mapping) and isinstance(given[name], Mapping):
+            merged[name] = _merged(found[name], given[name])
+    return merged
+
+
+def _policy(fetch: Any) -> FetchPolicy:
+    """How a target is looked at: as the source is to be. What it carries there comes later, by its sample."""
+    if fetch is None:
+        return USUAL
+    keys: FetchKeys = decode(FetchKeys, read_value(yaml.safe_dump(fetch), "--set"), "fetch")
+    return replace(
+        USUAL,
+        allow_private=keys.allow_private,
+        robots=keys.robots,
+        user_agent=keys.user_agent,
+        timeout_s=keys.timeout,
+        max_bytes=keys.max_bytes,
+    )
+
+
 def _recognised(folder: Path, wish: Wish, network: Network | None) -> Proposal:
     """As the connector that fits best says, or the one that is named."""
-    connector, found = recognise(folder, wish.target, wish.connector, network)[0]
+    policy = _policy(wish.keys.get("fetch"))
+    connector, found = recognise(folder, wish.target, wish.connector, network, policy)[0]
     return Proposal(found.name or connector, connector, found.keys, found.why)

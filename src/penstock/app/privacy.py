@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +41,14 @@ def concealing(verb: Verb) -> Verb:
 
 def hides(project: Nouns) -> bool:
     return bool(project.settings.private_sources) and not project.includes_private
+
+
+def steps_of(project: Nouns, source: str | None) -> AbstractContextManager[None]:
+    """Around a dry run of a source: if it is private, what its steps print is not shown."""
+    from penstock.engine.worker.step_output import muted
+
+    is_private = hides(project) and source in project.settings.private_sources
+    return muted() if is_private else nullcontext()
 
 
 def shown_key(project: Nouns, key: str, source: str) -> str:

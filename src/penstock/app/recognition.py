@@ -14,6 +14,7 @@ from penstock.errors import ConfigError, Refused, UsageError
 from penstock.http.addresses import look_at
 from penstock.http.failures import AddressRefused, FetchError
 from penstock.settings.connector import connector_names, find_connector
+from penstock.settings.fetch import USUAL, FetchPolicy
 
 if TYPE_CHECKING:
     from penstock.http.network import Network
@@ -28,10 +29,14 @@ Found = tuple[str, Recognised]
 
 
 def recognise(
-    root: Path, text: str, connector: str = "", network: Network | None = None
+    root: Path,
+    text: str,
+    connector: str = "",
+    network: Network | None = None,
+    policy: FetchPolicy = USUAL,
 ) -> list[Found]:
     """The connectors that read a target, the best first; with a name, this one alone. At least one."""
-    return asyncio.run(_recognise(target_of(root, text), connector, network))
+    return asyncio.run(_recognise(target_of(root, text), connector, network, policy))
 
 
 def target_of(root: Path, text: str) -> Target:
@@ -50,19 +55,21 @@ def target_of(root: Path, text: str) -> Target:
     return Target(text=text, root=root)
 
 
-async def _recognise(target: Target, connector: str, network: Network | None) -> list[Found]:
+async def _recognise(
+    target: Target, connector: str, network: Network | None, policy: FetchPolicy
+) -> list[Found]:
     names = [connector] if connector else connector_names()
     found = await _asked(names, target)
     kind = ""
     if not found and target.url:
-        looking = _Looking(network)
+        looking = _Looking(network, policy)
         try:
             response = await looking.get(target.url)
             kind = response.content_type
             with_response = msgspec.structs.replace(target, response=response, fetch=looking.get)
             found = await _asked(names, with_response)
         except FetchError as error:
-            raise Refused(f"it can't be read: {error}", "nothing was written") from error
+            raise unreadable(f"it can't be read: {error}") from error
         finally:
             await looking.close()
     if not found:
@@ -84,6 +91,13 @@ async def _asked(names: list[str], target: Target) -> list[Found]:
         if recognised is not None:
             found.append((name, recognised))
     return found
+
+
+def unreadable(words: str) -> Refused:
+    """A refusal, with the key that permits it where there is one."""
+    if "fetch.allow_private" in words:
+        return Refused(words, "if you trust it, add it with --set fetch.allow_private=true")
+    return Refused(words, "nothing was written")
 
 
 def _unrecognised(target: Target, connector: str, kind: str) -> Refused | UsageError:
@@ -114,16 +128,15 @@ def _unrecognised(target: Target, connector: str, kind: str) -> Refused | UsageE
 class _Looking:
     """A few requests, by the same way out as all others: robots.txt, private addresses, limits."""
 
-    def __init__(self, network: Network | None) -> None:
+    def __init__(self, network: Network | None, policy: FetchPolicy) -> None:
         import random
 
         from penstock.clock import SystemClock
         from penstock.engine.dry_run.services import OpenDoor
         from penstock.http.fetch import Fetcher
         from penstock.http.network import AiohttpNetwork
-        from penstock.settings import FetchPolicy
 
-        self._policy = FetchPolicy()
+        self._policy = policy
         self._fetcher = Fetcher(
             network or AiohttpNetwork(), SystemClock(), random.Random(), OpenDoor()
         )

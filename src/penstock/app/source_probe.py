@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.privacy import HIDDEN, steps_of
 from penstock.app.views.connectors import ProbeView, SampleView
 from penstock.errors import UsageError
 
@@ -33,7 +35,9 @@ def probe(
     if not 1 <= records <= MOST:
         raise UsageError(f"the number of records must be between 1 and {MOST}")
     source = project.source(name)
-    tried = in_own_loop(lambda: probe_source(project, source.key, records, network))
+    shown = nullcontext() if include_private else steps_of(project, source.key)
+    with shown:
+        tried = in_own_loop(lambda: probe_source(project, source.key, records, network))
     is_hidden = source.key in project.settings.private_sources and not include_private
     failed = next(iter(tried.failed), None)
     return ProbeView(
@@ -41,13 +45,17 @@ def probe(
         connector=source.connector or None,
         verdict="ok" if tried.saved else "failed" if failed else "empty",
         kind=failed.kind if failed else "",
-        reason=_CLASS.sub("", failed.reason) if failed else "",
+        reason=_reason(failed.reason, is_hidden=is_hidden) if failed else "",
         facts=tried.facts,
         requests=len(tried.pages),
         notes=[] if is_hidden else tried.notes,
         samples=[] if is_hidden else _samples(tried, records),
         is_hidden=is_hidden,
     )
+
+
+def _reason(text: str, *, is_hidden: bool) -> str:
+    return HIDDEN if is_hidden else _CLASS.sub("", text)
 
 
 def _samples(tried: Tried, records: int) -> list[SampleView]:

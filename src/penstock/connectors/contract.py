@@ -45,6 +45,8 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True):
     moved_from: str = ""
     moved_to: str = ""
     changed: str = ""
+    # Set by the listing: nothing that was read is known at this address, so nobody has to ask again.
+    is_new: bool = False
 
     @property
     def announced(self) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from penstock.pipeline.context import Context
     from penstock.settings import SourceSettings
 
+# A document as the next step gets it.
+Shaped: TypeAlias = Callable[[Document, Item], "Document | dict[str, Any]"]
 PROBE_TIMEOUT = "30s"
 MOST_MADE = 10_000
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -103,6 +105,8 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
         {"windows": True} if connector.takes_windows else {"key": "key", "follow": True}
     )
 
+    shaped = _as_saved if saves else _shaped
+
     @pipeline.step(
         after="discover",
         unit="page",
@@ -110,14 +114,15 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
         resources=connector.resources or None,
         **about,
     )
-    async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[dict[str, Any]]:
-        async for found in documents(ctx, connector_of(connector.name, ctx.source), item):
+    async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[Any]:
+        made = connector_of(connector.name, ctx.source)
+        async for found in documents(ctx, made, item, shaped):
             yield found
 
     if saves:
 
         @pipeline.step(after="read", unit="page")
-        async def save(document: dict[str, Any], ctx: Context) -> None:
+        async def save(document: Document | dict[str, Any], ctx: Context) -> None:
             _save(ctx, connector_of(connector.name, ctx.source), document)
 
     if connector.has_stream:
@@ -144,28 +149,37 @@ async def listed(ctx: Context, made: Connector[Any]) -> AsyncIterator[dict[str, 
 
 
 async def documents(
-    ctx: Context, made: Connector[Any], item: dict[str, Any]
-) -> AsyncIterator[dict[str, Any]]:
+    ctx: Context, made: Connector[Any], item: dict[str, Any], shaped: Shaped | None = None
+) -> AsyncIterator[Any]:
     """What is read of an item; further items are followed, and what is gone becomes a tombstone."""
     wanted = made.windowed(ctx.window) if made.takes_windows else msgspec.convert(item, Item)
     if wanted.is_deleted:
         await made.deleted(ctx, wanted)
         yield _tombstone(ctx, wanted)
         return
+    shaped = shaped or _shaped
+    if wanted.is_new:
+        ctx.in_progress.new_page = wanted.address
     try:
         async for found in made.read(ctx, wanted):
-            if isinstance(found, Item):
-                _follow(ctx, found)
-            elif isinstance(found, Checkpoint):
-                ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
+            if isinstance(found, Document):
+                yield shaped(found, wanted)
             elif isinstance(found, Tombstone):
                 yield {"key": found.key, "deleted": True}
             else:
-                yield _shaped(found, wanted)
+                _remember(ctx, found)
     except Gone as gone:
         made_of_it = await _gone(ctx, wanted, gone)
         await made.deleted(ctx, wanted)
         yield made_of_it
+
+
+def _remember(ctx: Context, found: Item | Checkpoint) -> None:
+    """Further items are followed."""
+    if isinstance(found, Item):
+        _follow(ctx, found)
+    else:
+        ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
 
 
 def _add_stream(pipeline: Pipeline, connector: type[Connector[Any]], saves: bool) -> None:
@@ -183,9 +197,9 @@ def _add_stream(pipeline: Pipeline, connector: type[Connector[Any]], saves: bool
                 yield _shaped(found)
 
 
-def _save(ctx: Context, made: Connector[Any], document: dict[str, Any]) -> None:
-    collection = made.settings.collection or ctx.source.key
-    ctx.save(collection, key=document["key"], data=document)
+def _save(ctx: Context, made: Connector[Any], document: Document | dict[str, Any]) -> None:
+    key = document.key if isinstance(document, Document) else document["key"]
+    ctx.save(made.settings.collection or ctx.source.key, key=key, data=document)
 
 
 def _handed_on(item: Item, made: Connector[Any]) -> dict[str, Any]:
@@ -233,6 +247,13 @@ def _follow(ctx: Context, item: Item) -> None:
     """Announced first: what is as it was is not even asked for."""
     ctx.in_progress.announce(Announced(item.address, item.announced))
     ctx.follow(msgspec.to_builtins(item))
+
+
+def _as_saved(document: Document, item: Item) -> Document | dict[str, Any]:
+    """A document as nobody but `save` sees it: most need no other shape to be written."""
+    if document.data is None or item.moved_from:
+        return _shaped(document, item)
+    return document
 
 
 def _shaped(document: Document, item: Item | None = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from penstock.connectors.contract import (
     Checkpoint,
@@ -29,6 +30,7 @@ from penstock.jobs.effects.pages import KnownPage
 from penstock.jobs.failures import BadData
 
 if TYPE_CHECKING:
+    from penstock.http.response import Response
     from penstock.jobs.job import Claimed
     from penstock.pipeline.context import Context
 
@@ -49,6 +51,10 @@ class Knowledge(Protocol):
         """The next ones after an address."""
         ...
 
+    async def last_stored(self, job: Claimed, url: str) -> Response | None:
+        """What was stored last of an address; None if it is not there any more."""
+        ...
+
 
 def knowledge_of(ctx: Context) -> Knowledge:
     return cast(Knowledge, ctx.in_progress.services)
@@ -67,6 +73,7 @@ class Listing:
         self._unlisted: list[str] = []
         self._listed: list[str] = []
         self._removed: list[str] = []
+        self._checkpoints: list[Checkpoint] = []
         self._is_known_place: bool | None = None
         self.found = self.unchanged = self.deleted = self.renamed = 0
 
@@ -88,7 +95,9 @@ class Listing:
         elif isinstance(found, Removed):
             self._removed.append(found.address)
         elif isinstance(found, Checkpoint):
-            self._ctx.checkpoint(found.cursor, found.partition, ordered=found.ordered)
+            self._checkpoints.append(found)
+            if self._connector.deletions == "never" and not self._connector.finds_renames:
+                self._remember()
 
     async def rest(self) -> AsyncIterator[Item]:
         """The end of the listing: what is left of it, and what it does not have any more."""
@@ -103,7 +112,14 @@ class Listing:
         sources = {item.moved_from: item.key for item in moved.values()}
         for page in gone:
             yield self._missing(page, sources)
+        self._remember()
         self._tell()
+
+    def _remember(self) -> None:
+        """Checkpoints, once all that they stand for is handed on: also what was held, and what is gone."""
+        for each in self._checkpoints:
+            self._ctx.checkpoint(each.cursor, each.partition, ordered=each.ordered)
+        self._checkpoints.clear()
 
     async def _changed(self) -> AsyncIterator[Item]:
         """Of a batch: those that are not as they were. All are announced first: they count as seen."""
@@ -111,14 +127,16 @@ class Listing:
         self.found += len(batch)
         for item in batch:
             self._attempt.announce(Announced(item.address, item.announced))
-        if not batch or not self._attempt.run.policy.skips_unchanged:
-            known: dict[str, KnownPage] = {}
-        else:
+        known: dict[str, KnownPage] = {}
+        is_asked = bool(batch) and self._attempt.run.policy.skips_unchanged
+        if is_asked:
             known = await self._knowledge.known_pages(
                 self._attempt.job, [item.address for item in batch]
             )
-        for item in batch:
-            page = known.get(item.address)
+        for found in batch:
+            page = known.get(found.address)
+            is_new = is_asked and (page is None or page.done_hash is None)
+            item = replace(found, is_new=True) if is_new else found
             if page is not None and self._is_as_it_was(item, page):
                 self.unchanged += 1
             elif page is None and await self._may_be_renamed():

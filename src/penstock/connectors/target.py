@@ -32,6 +32,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def written(self, path: Path) -> str:
         """A path as penstock.yaml has it: relative to it, if it is below its folder."""
         root = self.root.resolve()
+        if path == root:
+            return "."
         return f"./{path.relative_to(root)}" if path.is_relative_to(root) else str(path)
 
 

@@ -30,15 +30,32 @@ _WEB = re.compile(
     r"|gbk|gb2312|gb18030|big5(hkscs)?|euc_jp|iso2022_jp|shift_jis|euc_kr"
 )
 
+_BEYOND_ASCII = bytes(range(128, 256))
 _ONE_BYTE = re.compile(r"iso8859-\d+|cp(866|874|125[0-8])|koi8-[ru]|mac-(roman|cyrillic)")
 
 
 def decoded(body: bytes, content_type: str) -> str:
-    """The body as text. Never fails: what can't be decoded becomes U+FFFD."""
+    """The body as text. Never fails: what can't be decoded becomes U+FFFD.
+
+    What nothing is said of is UTF-8, or Windows-1252 if it is not: that is what browsers take it for.
+    """
     for mark, codec in _BOMS:
         if body.startswith(mark):
             return _decoded(body[len(mark) :], codec)
-    return _decoded(body, _declared(body, content_type))
+    declared = _declared(body, content_type)
+    return _guessed(body) if declared is None else _decoded(body, declared)
+
+
+def _guessed(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = body.decode("utf-8", "replace")
+    errors = text.count("\ufffd")
+    ascii_count = len(body.translate(None, _BEYOND_ASCII))
+    # A few broken characters are damage in text that is UTF-8 all the same.
+    is_utf8 = errors <= len(text) - ascii_count - errors
+    return text if is_utf8 else _decoded(body, "cp1252")
 
 
 def _decoded(body: bytes, codec: str) -> str:
@@ -86,13 +103,13 @@ def xml_codec(start: bytes) -> str:
     return "utf-8" if codec.startswith("utf-16") else codec
 
 
-def _declared(body: bytes, content_type: str) -> str:
+def _declared(body: bytes, content_type: str) -> str | None:
     parameter = _PARAMETER.search(content_type[:_LONGEST_TYPE])
     if parameter and (codec := _codec(parameter[1])):
         return codec
     start = body[:_SNIFFED]
     inside = _META.search(start) or _XML.search(start)
-    return (inside and _codec(inside[1].decode("ascii"))) or "utf-8"
+    return _codec(inside[1].decode("ascii")) if inside else None
 
 
 def _codec(name: str) -> str | None:

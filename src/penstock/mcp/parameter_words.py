@@ -8,7 +8,7 @@ PARAMETER_WORDS: dict[str, str] = {
     "by_hand": "a trial: a failure does not count against the source",
     "canary": "number of a canary, from canaries_list",
     "cause": "cause of the failure, from quarantine_causes",
-    "cell": "name of a cell, from cells_status",
+    "cell": "name of a cell, from cells_overview",
     "code": "code that the pipeline gave to the reject",
     "collection": "collection of records, from records_collections",
     "cursor": "`next` of the page before, with the same filters",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from penstock.settings.document import Entry, display_name, join
 from penstock.settings.environment import variables_in
 from penstock.settings.load import load_settings, overlay_file, read_layers
 from penstock.settings.project import ProjectKeys
+from penstock.settings.schedule import ScheduleKeys
 from penstock.settings.secrets import MASK, SECRET_NAME, redact
 from penstock.settings.source import SourceKeys
 from penstock.settings.values import Settings
@@ -65,6 +67,10 @@ def _overlay_name(settings: Settings) -> str:
     return display_name(overlay_file(settings.file, settings.environment))
 
 
+_SCHEDULE = re.compile(r"(^|\.)schedule(\[\d+\])?$")
+_SCHEDULE_NAMES = frozenset(key.name for key in keys_of(ScheduleKeys))
+
+
 @dataclass(frozen=True, slots=True)
 class _Walk:
     overlay: str
@@ -100,7 +106,7 @@ class _Walk:
     def _below(self, entry: Entry, path: str, is_secret: bool) -> Iterator[Value]:
         if isinstance(entry.value, dict) and entry.value:
             for name, inner in entry.value.items():
-                hides = is_secret or SECRET_NAME.search(name) is not None
+                hides = is_secret or _sounds_secret(name, path)
                 yield from self._below(inner, join(path, name), hides)
         elif isinstance(entry.value, list) and any(map(_is_nested, entry.value)):
             for at, inner in enumerate(entry.value):
@@ -128,6 +134,12 @@ class _Walk:
             self.on_secret(entry, path)
             return MASK
         return redact(value, self.secrets) if isinstance(value, str) else value
+
+
+def _sounds_secret(name: str, path: str) -> bool:
+    """Whether a name that people choose says so; those of schedules are ours: `signal`, `session`."""
+    is_ours = _SCHEDULE.search(path) is not None and name in _SCHEDULE_NAMES
+    return not is_ours and SECRET_NAME.search(name) is not None
 
 
 def _keys_of_connector(entry: Entry) -> tuple[Key, ...]:

@@ -12,7 +12,7 @@ from penstock.settings.addresses import addresses_of
 from penstock.settings.alert_rules import SourceRules
 from penstock.settings.backfill import BackfillSettings
 from penstock.settings.budget import BudgetKeys, BudgetSettings, CostSettings
-from penstock.settings.connector import find_connector
+from penstock.settings.connector import ConnectorKeys, find_connector
 from penstock.settings.declaration import (
     Keys,
     MadeOf,
@@ -324,14 +324,21 @@ def _connected(entry: Entry, path: str) -> _Connected:
         if each not in SOURCE_KEYS and each not in own:
             near = nearest(each, [*own, *SOURCE_KEYS])
             raise inner.error(join(path, each), f"unknown key of the connector {name}, {near}")
-    keys = decode(
-        connector.Settings,
-        replace(entry, value={each: inner for each, inner in written.items() if each in own}),
-        path,
-    )
+    options_of = {each: inner for each, inner in written.items() if each in own}
+    keys = _decoded(connector.Settings, replace(entry, value=options_of), entry, path)
     rest = {each: inner for each, inner in written.items() if each not in own}
     options = msgspec.to_builtins(keys)
     return _Connected(replace(entry, value=rest), connector, options, keys.headers_for())
+
+
+def _decoded(section: type[ConnectorKeys], part: Entry, whole: Entry, path: str) -> Any:
+    """What is wrong with the part is told of the whole: what it lacks may have been refused before."""
+    try:
+        return decode(section, part, path)
+    except ConfigError as error:
+        if error.entry is part:
+            error.entry = whole
+        raise
 
 
 def _names(entry: Entry) -> dict[str, Entry]:

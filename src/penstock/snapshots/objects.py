@@ -46,6 +46,20 @@ class Objects:
             raise refusal(f"can't use {self._place}", error) from None
         return True
 
+    def get(self, name: str, most: int) -> bytes | None:
+        """A whole object of at most so many bytes; None if there is none, or it is larger."""
+        from penstock.snapshots.refusals import is_without_bucket, refusal
+
+        try:
+            found = self._bucket.get(name)
+            return bytes(found.bytes()) if found.meta["size"] <= most else None
+        except FileNotFoundError as error:
+            if is_without_bucket(error):
+                raise refusal(f"can't use {self._place}", error) from None
+            return None
+        except Exception as error:
+            raise refusal(f"can't read {name} of {self._place}", error) from None
+
     def put(self, name: str, file: Path) -> None:
         """Put a file of any size, in pieces where it is large: nobody sees them before the last one."""
         from penstock.snapshots.refusals import refusal

@@ -14,7 +14,7 @@ __all__ = ["is_beyond_end", "is_without_bucket", "refusal"]
 
 _MEND = {
     "denied": "check the credentials in the environment; they must allow to list, read, write and delete",
-    "bucket": "make the bucket, or name another in penstock.yaml (snapshots)",
+    "bucket": "make the bucket, or name another; that of snapshots is in penstock.yaml (snapshots)",
     "credentials": (
         "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3://, GOOGLE_APPLICATION_CREDENTIALS for "
         "gs://, AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY for az://"

@@ -78,7 +78,7 @@ def packed(
         if isinstance(capture, Packed):
             digest, record = capture.hash, capture.record
         else:
-            digest = content_hash(capture.body)
+            digest = capture.hash or content_hash(capture.body)
             record = pack_response(capture, digest, _record_id(segment, at))
         yield SegmentPlace(digest, segment, at, len(record)), record
         at += len(record)

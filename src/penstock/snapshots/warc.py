@@ -37,6 +37,8 @@ class Capture:
     headers: dict[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     fetched_at: float
+    # Of its body, where that is known already.
+    hash: str = field(default="", repr=False, compare=False)
 
 
 def content_hash(body: bytes) -> str:

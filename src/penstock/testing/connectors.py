@@ -7,7 +7,8 @@
 
 Each test runs the real engine, store and snapshots on virtual time. Two promises are tried in a short form:
 the worker dies at the first writes of a run only, and memory is compared with few items. The long form dies
-at every write until a run ends without a death, and compares memory at 25,000 and 100,000 items:
+at every write until a run ends without a death, also among changes, and compares memory at 25,000 and
+100,000 items:
 
     @pytest.mark.torture
     class TestManyFolders(TestFolders):
@@ -350,6 +351,31 @@ class ConnectorSuite:
             if not trial.has_died:
                 return
         assert self.writes != ALL_WRITES
+
+    def test_a_worker_that_dies_while_changes_are_read_leaves_them_all_once(
+        self, tmp_path: Path
+    ) -> None:
+        """In the short form it dies once only."""
+        whole = self._changed(_folder(tmp_path, "whole"))
+        whole.run()
+        for point in range(1, 2 * self.writes + 1) if self.writes == ALL_WRITES else (3,):
+            trial = self._changed(_folder(tmp_path, f"dies-{point}"))
+            run = trial.run(dies_at=point)
+            assert (point, run.state) == (point, "completed")
+            assert (point, trial.records()) == (point, whole.records())
+            if not trial.has_died:
+                return
+        assert self.writes != ALL_WRITES
+
+    def _changed(self, folder: Path) -> Trial:
+        """What was read, and has changed since: an item more, one that is another, one less."""
+        trial = self.start(folder, limits={"concurrency": 1})
+        trial.run()
+        trial.place.put("two", "another text of two")
+        trial.place.put("four", "the text of four")
+        if self.sees_deletions:
+            trial.place.remove("three")
+        return trial
 
     def test_nothing_is_missed_while_the_place_changes(self, tmp_path: Path) -> None:
         trial = self.start(tmp_path)

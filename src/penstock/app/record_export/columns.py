@@ -59,12 +59,13 @@ class Columns:
         return [*(record[name] for name in ABOUT), *own]
 
 
-def columns_of(shape: Shape, records: int) -> Columns:
+def columns_of(shape: Shape, records: int, without_score: int = 0) -> Columns:
     """The columns of data with this shape. A mapping with too many fields is one column of JSON."""
-    about = [Column(name, kind) for name, kind in ABOUT.items()]
+    nulls = {"score": without_score}
+    about = [Column(name, kind, nulls.get(name, 0)) for name, kind in ABOUT.items()]
     if shape.full_kinds != {"object"} or shape.is_open:
-        nulls = records - shape.seen + shape.nulls
-        return Columns([*about, Column(DATA, _kind(shape), nulls)], is_whole=True)
+        empty = records - shape.seen + shape.nulls
+        return Columns([*about, Column(DATA, _kind(shape), empty)], is_whole=True)
     own = (
         Column(_name(name), _kind(field), records - field.seen + field.nulls)
         for name, field in shape.fields.items()

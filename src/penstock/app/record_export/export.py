@@ -25,6 +25,7 @@ from penstock.errors import Refused, UsageError
 from penstock.journal.audit_events import RecordsExported
 from penstock.schemas.infer import schema_of
 from penstock.settings.secrets import redact_within
+from penstock.snapshots.objects import Objects, object_url
 from penstock.version import __version__
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ MANIFEST_VERSION = 1
 # So much is read between two syncs of the spool.
 PAGES_A_NOTE = 20
 HASHED_AT_ONCE = 1 << 20
+LARGEST_MANIFEST = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ def export(project: Nouns, asked: Request) -> ManifestView:
 
 def known_cursor(project: Nouns, text: str) -> ExportCursor:
     """A cursor by its text, or the one in a manifest of this path."""
-    token = _cursor_in(text) if text.endswith(".json") else text
+    is_path = text.endswith(".json") or "://" in text or Path(text).exists()
+    token = _cursor_in(text) if is_path else text
     found = project.connection.record_exports.cursor(token)
     if found is None:
         raise UsageError(
@@ -100,9 +103,18 @@ def known_cursor(project: Nouns, text: str) -> ExportCursor:
 
 def _cursor_in(path: str) -> str:
     try:
-        return str(msgspec.json.decode(Path(path).read_bytes())["cursor"])
+        return str(msgspec.json.decode(_manifest_at(path))["cursor"])
     except (OSError, msgspec.DecodeError, KeyError, TypeError):
         raise UsageError(f"{path} is no manifest of an export", code="no_cursor") from None
+
+
+def _manifest_at(path: str) -> bytes:
+    """A manifest in a file or in a bucket; nothing if there is none."""
+    url = object_url(path) if "://" in path else None
+    if url is None:
+        return Path(path.removeprefix("file://")).read_bytes()
+    objects = Objects(url)
+    return objects.get(objects.name, LARGEST_MANIFEST) or b""
 
 
 def _refuse_untraced(project: Nouns) -> None:
@@ -168,7 +180,8 @@ def _finish(
     actor: str,
     is_resumed: bool,
 ) -> ManifestView:
-    columns = columns_of(progress.shape, progress.records + progress.deletions)
+    lines = progress.records + progress.deletions
+    columns = columns_of(progress.shape, lines, progress.without_score)
     made = _made(spool, progress, columns)
     manifest = _manifest(project, progress, columns, target, made)
     target.place(made, msgspec.json.format(msgspec.json.encode(manifest.as_json()), indent=2))

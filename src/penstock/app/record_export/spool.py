@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import msgspec
 
-from penstock.errors import AlreadyRunning
+from penstock.errors import AlreadyRunning, UsageError
 from penstock.private_files import FILE_MODE, FOLDER_MODE, copy_private, write_whole
 from penstock.schemas.shape import Shape
 
@@ -46,6 +46,7 @@ class Progress(msgspec.Struct):
     records: int = 0
     deletions: int = 0
     private: int = 0
+    without_score: int = 0
     is_read: bool = False
     # Chained over the records: their keys and versions, in the order of the file.
     versions: str = ""
@@ -63,8 +64,15 @@ class Spool:
     @contextmanager
     def locked(cls, folder: Path) -> Iterator[Self]:
         """The spool in this folder, while nobody else uses it."""
-        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        except OSError as error:
+            raise UsageError(
+                f"can't write in {folder.parent}: {error.strerror}",
+                "name a file in a folder that you may write to",
+                code="no_target",
+            ) from None
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,6 +147,7 @@ class Appender:
         self._lines += [msgspec.json.encode(record), b"\n"]
         said = f"{progress.versions}\n{record['key']}\t{record['version']}"
         progress.versions = hashlib.sha256(said.encode()).hexdigest()
+        progress.without_score += record["score"] is None
         if record["is_removed"]:
             progress.deletions += 1
         else:

@@ -28,6 +28,7 @@ EXAMPLES = """\
   penstock add acme.com
   penstock add https://acme.com/feed.xml --name news
   penstock add ./notes --set 'include=["*.md"]'
+  penstock add http://intranet.example/feed --set fetch.allow_private=true
   penstock add acme.com --dry-run --json
   penstock add --demo feed"""
 
@@ -44,7 +45,7 @@ def register(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a key of the source (repeatable)",
+        help="a key of the source, such as key=id or fetch.timeout=5s (repeatable)",
     )
     parser.add_argument(
         "--demo", default="", metavar="CONNECTOR", help="add demo data of a connector"
@@ -101,9 +102,15 @@ def _keys(said: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in said:
         name, equals, text = each.partition("=")
-        if not equals or not name:
+        *sections, last = name.split(".")
+        if not equals or not last or not all(sections):
             raise UsageError(f"--set {each!r} is not KEY=VALUE")
-        found[name] = _value(text)
+        into = found
+        for section in sections:
+            into = into.setdefault(section, {})
+            if not isinstance(into, dict):
+                raise UsageError(f"--set {each!r}: {section} has a value already")
+        into[last] = _value(text)
     return found
 
 

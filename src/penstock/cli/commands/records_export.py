@@ -44,7 +44,7 @@ def register(records: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--since",
         metavar="CURSOR",
-        help="only what was written after this cursor, or that of this manifest file",
+        help="only what was written after this cursor, or that of this manifest (a file, or s3://…)",
     )
     which.add_argument(
         "--run", dest="run_id", type=whole_number, metavar="RUN", help="only what this run wrote"

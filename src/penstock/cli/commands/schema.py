@@ -41,6 +41,7 @@ def register(commands: Commands) -> None:
     )
     inferring.add_argument("collection", metavar="COLLECTION", help="which records")
     inferring.add_argument("--output", type=Path, metavar="FILE", help="file to write (stdout)")
+    add_private(inferring)
     inferring.add_argument("--overwrite", action="store_true", help="replace a file that is there")
     inferring.set_defaults(run=infer)
     checking = add_verb(verbs, "check", "test stored records", CHECK, EXAMPLES.splitlines()[1])
@@ -61,6 +62,8 @@ def infer(args: argparse.Namespace) -> int:
 
     with opened(args) as project:
         schema = json.dumps(project.records.infer_schema(args.collection), indent=2) + "\n"
+        if project.settings.private_sources and not args.include_private:
+            args.out.note("records of private sources are left out; --include-private reads them")
     if args.output is None:
         args.out.stdout.write(args.out.masked(schema))
         return exits.DONE
@@ -69,6 +72,8 @@ def infer(args: argparse.Namespace) -> int:
             file.write(schema)
     except FileExistsError:
         raise UsageError(f"{args.output} is there already", "--overwrite replaces it") from None
+    except OSError as error:
+        raise UsageError(f"{args.output} can't be written ({error.strerror})") from None
     args.out.note(f"written to {args.output}")
     return exits.DONE
 

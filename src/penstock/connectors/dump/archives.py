@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -68,12 +68,19 @@ class _Member(io.RawIOBase):
         return len(found)
 
 
-def tar_members(stream: Readable) -> Iterator[Member]:
-    """Name, size and bytes of each regular file; links, devices and folders are left out."""
+def tar_members(
+    stream: Readable, on_open_end: Callable[[], None] = lambda: None
+) -> Iterator[Member]:
+    """Name, size and bytes of each regular file; links, devices and folders are left out.
+
+    `on_open_end` is called if it ends without the empty blocks that end an archive: many lack them.
+    """
     name, size = "", -1
     for _ in range(2 * MOST_MEMBERS):
-        block = _exactly(stream, 512)
+        block = _exactly(stream, 512, may_end=True)
         if not block.strip(b"\0"):
+            if not block:
+                on_open_end()
             return
         kind, here = block[156:157], _number(block[124:136])
         if kind in (b"L", b"x"):
@@ -124,13 +131,13 @@ def _header(stream: Readable, size: int) -> bytes:
     return extra
 
 
-def _exactly(stream: Readable, size: int) -> bytes:
+def _exactly(stream: Readable, size: int, *, may_end: bool = False) -> bytes:
     found = b""
     while len(found) < size:
         more = stream.read(size - len(found))
         if not more:
-            if not found and size == 512:
-                return b"\0" * 512  # many archives lack the two empty blocks at their end
+            if not found and may_end:
+                return b""
             raise BadData("the archive ends in the middle", cause="damaged archive")
         found += more
     return found

@@ -36,6 +36,9 @@ class Chain(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     # Whether the source had records before. If so, and rows have keys, those that vanished are looked for
     # after the last part: in which turn, and after which record.
     is_known: bool = False
+    # Whether the file has no end that can be seen, and whether it had none when it was read last.
+    is_open: bool = False
+    was_open: bool = False
     is_sweep: bool = False
     turn: int = 0
     swept: str = ""
@@ -75,6 +78,7 @@ class Chain(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             delimiter=part.delimiter,
             encoding=part.encoding,
             reports=dict(self.reports),
+            is_open=part.is_open,
             block=self._next_block(part),
         )
 

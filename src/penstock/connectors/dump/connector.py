@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.connectors.contract import Connector, Document, Item, Sample, Tombstone
+from penstock.connectors.contract import (
+    Checkpoint,
+    Connector,
+    Document,
+    Item,
+    Sample,
+    Tombstone,
+)
 from penstock.connectors.dump.chain import Chain, Swept, manifest
 from penstock.connectors.dump.columns import told
 from penstock.connectors.dump.keys import DumpKeys
-from penstock.connectors.dump.parts import FileChanged, Part
+from penstock.connectors.dump.parts import FileChanged, Part, Position
 from penstock.connectors.dump.places import is_bucket, is_remote, objects_of
 from penstock.connectors.dump.reader import Reader, stamp_of
-from penstock.connectors.dump.rows import Row, key_of_row, rows_of
+from penstock.connectors.dump.rows import Row, key_of_row, require_fields, rows_of
 from penstock.connectors.dump.streams import compression_of
 from penstock.connectors.dump.vanished import own_records, sweep
 from penstock.connectors.dump.walk import format_of
@@ -42,6 +49,7 @@ DOCUMENTS = ("csv", "jsonl", "xml", "parquet")
 MOST_REJECTED = 100
 # A file that changes while it is read is begun again so often; then it is left to the next run.
 MOST_RESTARTS = 3
+OPEN = "ends_open"
 
 
 class Dump(Connector[DumpKeys]):
@@ -70,7 +78,9 @@ class Dump(Connector[DumpKeys]):
                 chain = await self._reader.seen(ctx, name)
             else:
                 chain = Chain(stamp=stamp_of(self._reader.local_file(name)))
-            yield self._item(ctx, name, msgspec.structs.replace(chain, is_known=is_known))
+            was_open = bool((cursors.get(name) or {}).get(OPEN))
+            chain = msgspec.structs.replace(chain, is_known=is_known, was_open=was_open)
+            yield self._item(ctx, name, chain)
 
     async def _names(self, ctx: Context) -> list[str]:
         path = self.settings.path
@@ -87,12 +97,16 @@ class Dump(Connector[DumpKeys]):
     def key_of(self, address: str) -> str:
         return address.removeprefix(f"dump://{self.place.source}/")
 
-    async def read(self, ctx: Context, item: Item) -> AsyncIterator[Document | Tombstone | Item]:
+    async def read(
+        self, ctx: Context, item: Item
+    ) -> AsyncIterator[Document | Tombstone | Item | Checkpoint]:
         chain = msgspec.convert(item.about, Chain)
         name = self.key_of(item.address)
         try:
             if chain.is_end:
                 yield await self._end(ctx, item, chain)
+                if chain.is_open != chain.was_open:
+                    yield Checkpoint({OPEN: chain.is_open}, name, ordered=False)
                 return
             if chain.is_sweep:
                 async for found in self._vanished(ctx, item, chain):
@@ -112,6 +126,8 @@ class Dump(Connector[DumpKeys]):
         rows, columns = await ctx.in_thread(
             lambda: rows_of(part, chain.at, columns, self.settings.header)
         )
+        if chain.at == Position() and part.name == name:
+            require_fields(name, rows, self.settings.key)
         following = chain.after(part, columns, has_keys=bool(self.settings.key))
         for document in self._documents(ctx, name, part, rows, following):
             yield document
@@ -142,8 +158,7 @@ class Dump(Connector[DumpKeys]):
 
     async def _swept(self, ctx: Context, name: str, chain: Chain) -> Swept:
         """Nothing, where a row that is missing may be one that could not be read."""
-        if chain.rejected or not chain.rows:
-            why = f"{count(chain.rejected, 'row')} rejected" if chain.rejected else "no rows"
+        if why := _doubt(chain):
             ctx.note(f"{name}: {why}, so that nothing of what was read before is deleted")
             return Swept()
         keys = await self._reader.key_set(ctx, name, chain)
@@ -203,7 +218,9 @@ class Dump(Connector[DumpKeys]):
         ctx.note(f"{name} has changed while it was read, and is read from its start again")
         stamp = "" if self._reader.is_remote else stamp_of(self._reader.local_file(name))
         # Rows of the state that was begun may be saved already.
-        return Chain(stamp=stamp, restarts=chain.restarts + 1, is_known=True)
+        return Chain(
+            stamp=stamp, restarts=chain.restarts + 1, is_known=True, was_open=chain.was_open
+        )
 
     async def _end(self, ctx: Context, item: Item, chain: Chain) -> Document:
         """The file is read: from now on it is known, and what is known of it is a document."""
@@ -291,6 +308,17 @@ def _recognised(address: str) -> Recognised | None:
         return None
     stem = name.rpartition("/")[2].partition(".")[0].strip("*") or "dump"
     return Recognised(keys={"path": address}, why="a table", name=stem, fit=60)
+
+
+def _doubt(chain: Chain) -> str:
+    """Why rows that are missing may not be gone; empty if nothing speaks against it."""
+    if chain.rejected:
+        return f"{count(chain.rejected, 'row')} rejected"
+    if not chain.rows:
+        return "no rows"
+    if chain.is_open and not chain.was_open:
+        return "its last line or its archive has no end, as it had before: it may be cut short"
+    return ""
 
 
 def changed_at(stamp: str) -> float:

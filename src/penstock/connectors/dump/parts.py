@@ -38,6 +38,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     # Lines that are too long, by number and length: they are not in the body.
     dropped: list[tuple[int, int]] = []
     next: Position | None = None
+    # Of the last one: the file may go on, because its last line or its archive has no end.
+    is_open: bool = False
     # What could not be read of the file besides.
     notes: list[str] = []
 

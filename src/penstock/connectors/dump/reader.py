@@ -55,8 +55,9 @@ class Reader:
             return await self._local_part(ctx, item, name, chain)
         if chain.remote is None:
             seen = await self.seen(ctx, name)
-            kept = {"restarts": chain.restarts, "is_known": chain.is_known}
-            return msgspec.structs.replace(seen, **kept)
+            return msgspec.structs.replace(
+                seen, restarts=chain.restarts, is_known=chain.is_known, was_open=chain.was_open
+            )
         if self._is_by_ranges(name, chain):
             return await self._ranged_part(ctx, name, chain, chain.remote)
         return await self._downloaded_part(ctx, item, name, chain, chain.remote)

@@ -135,6 +135,7 @@ class Block(msgspec.Struct, frozen=True):
             encoding,
             dropped,
             None if is_end else Position(at.table, offset + end, line, row),
+            is_end and not whole.endswith((b"\n", b"\r")),
         )
 
     def _dialect(self, body: bytes) -> tuple[str, str]:

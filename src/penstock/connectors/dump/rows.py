@@ -84,6 +84,18 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
+def require_fields(name: str, rows: Sequence[Row], fields: Sequence[str]) -> None:
+    """Refuse a file of which no row has a field: its name is written in another way."""
+    found = [row.data for row in rows if not row.problem]
+    for field in fields if found else ():
+        if not any(field in data for data in found):
+            has = ", ".join(list(found[0])[:20])
+            raise BadData(
+                f"{name} has no column {field}, which is to make the key; it has {has}",
+                cause="no key column",
+            )
+
+
 def key_of_row(row: Row, fields: Sequence[str], table: str) -> str:
     """The key of its record: of its fields, or its number; empty if a field has no value."""
     if not fields:

@@ -90,6 +90,9 @@ class Walk:
         self._reading = reading
         self._dialect = dialect
         self._is_sought = False
+        # Whether nothing but its last bytes tell that the file is whole, and whether they do not.
+        self._is_bare = False
+        self._is_open = False
         self._tables = self._opened(file, name, at)
         # Where the part begins that is handed out next, and that part.
         self.at = at
@@ -120,7 +123,11 @@ class Walk:
         self._ahead = self._read(self._next)
         notes, self._notes = self._notes, []
         following = None if self._ahead is None else self.at
-        return msgspec.structs.replace(part, next=following, notes=notes)
+        is_open = following is None and self._ends_open(part)
+        return msgspec.structs.replace(part, next=following, notes=notes, is_open=is_open)
+
+    def _ends_open(self, last: Part) -> bool:
+        return self._is_open or (self._is_bare and not last.body.endswith((b"\n", b"\r")))
 
     def _after(self, part: Part) -> Position:
         header = int(part.kind == "csv" and self.at.row == 1 and self._reading.has_header)
@@ -151,6 +158,7 @@ class Walk:
         if kind in ("zip", "tar"):
             yield from self._archive(file, name, kind, compression)
         elif kind in TEXTS:
+            self._is_bare = not compression
             with open_stream(file, compression, self._reading.max_bytes) as stream:
                 is_plain = not compression and is_utf8(self._dialect.encoding)
                 self._is_sought = is_plain and at.offset > 0
@@ -192,7 +200,13 @@ class Walk:
 
     def _archive(self, file: Path, name: str, kind: str, compression: str) -> Iterator[Table]:
         wanted = Globs(self._reading.members)
-        for member, packed, stream in _members(file, kind, compression, self._reading.max_bytes):
+
+        def on_open_end() -> None:
+            # What is packed as a whole says itself where it ends.
+            self._is_open = not compression
+
+        most = self._reading.max_bytes
+        for member, packed, stream in _members(file, kind, compression, most, on_open_end):
             if wanted and not wanted.decide(member, False):
                 continue
             inner = format_of(member)
@@ -201,7 +215,7 @@ class Walk:
                 continue
             whole: Told = stream if kind == "tar" else _Known(packed)
             opened = unpacked(stream, compression_of(member))
-            bounded: Any = Bounded(opened, whole, self._reading.max_bytes)
+            bounded: Any = Bounded(opened, whole, most)
             plain = io.BufferedReader(bounded, BLOCK)
             table = f"{name}/{member}"
             if inner == "xml":
@@ -220,12 +234,14 @@ class _Known:
         return self._size
 
 
-def _members(file: Path, kind: str, compression: str, most: int) -> Iterator[Member]:
+def _members(
+    file: Path, kind: str, compression: str, most: int, on_open_end: Callable[[], None]
+) -> Iterator[Member]:
     if kind == "zip":
         yield from zip_members(file)
         return
     with open_stream(file, compression, most) as stream:
-        yield from tar_members(stream)
+        yield from tar_members(stream, on_open_end)
 
 
 class OpenWalks:

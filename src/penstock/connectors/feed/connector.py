@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 HTTP = ("http://", "https://")
 LARGEST_FILE = 16_000_000
+SUFFIXES = (".xml", ".rss", ".atom")
 RHYTHM = "rhythm"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -79,11 +80,12 @@ class Feed(Connector[FeedKeys]):
         if found.broken:
             ctx.note(f"{count(found.broken, 'entry', 'entries')} of the feed can't be read")
         if found.cut:
-            ctx.reject(
+            words = (
                 f"{count(found.cut, 'entry', 'entries')} of the feed left out: it has more than "
-                f"{count(len(found.entries), 'entry', 'entries')}",
-                code="feed_cut",
+                f"{count(len(found.entries), 'entry', 'entries')}"
             )
+            ctx.note(words)
+            ctx.reject(words, code="feed_cut")
         for entry in found.entries:
             if self.settings.full_text and entry.url:
                 plain = msgspec.to_builtins(entry)
@@ -163,15 +165,22 @@ class Feed(Connector[FeedKeys]):
 
     @classmethod
     async def recognise(cls, target: Target) -> Recognised | None:
-        """What can be read as a feed."""
-        if target.response is None:
+        """What can be read as a feed: an answer, or a file that is called as one."""
+        path, response = target.path, target.response
+        if path is not None and path.suffix.lower() in SUFFIXES and path.is_file():
+            is_small = path.stat().st_size <= LARGEST_FILE
+            body, name = path.read_bytes() if is_small else b"", path.stem
+            url = written = target.written(path)
+        elif response is not None:
+            body, url, written = response.body, response.url, target.url
+            name = f"{urlsplit(url).netloc}-feed"
+        else:
             return None
         try:
-            read_entries(target.response.body, target.response.url)
+            read_entries(body, url)
         except BadData:
             return None
-        host = urlsplit(target.response.url).netloc
-        return Recognised(keys={"url": target.url}, why="a feed", name=f"{host}-feed")
+        return Recognised(keys={"url": written}, why="a feed", name=name)
 
     @classmethod
     def example(cls) -> dict[str, Any]:

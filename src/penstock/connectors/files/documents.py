@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from penstock.http.response import Response
     from penstock.pipeline.context import Context
 
-# To parse less takes no longer than to go to a thread and back.
-SMALL = 16_384
+# To parse less takes no longer than to go to a thread and back; plain text is decoded, and no more.
+SMALL, SMALL_PLAIN = 16_384, 131_072
+_PLAIN = ("text", "binary")
 
 
 Read = Callable[[str, bytes], Parsed]
@@ -29,7 +30,7 @@ async def document_of_file(
 ) -> Document:
     """By its name and its bytes."""
     body, name = response.body, key.rpartition("/")[2]
-    if len(body) <= SMALL:
+    if _is_small(name, body):
         parsed = read(name, body)
     else:
         parsed = await ctx.in_thread(lambda: read(name, body))
@@ -43,3 +44,9 @@ async def document_of_file(
         data=parsed.data,
         fingerprint=response.content_hash,
     )
+
+
+def _is_small(name: str, body: bytes) -> bool:
+    if len(body) <= SMALL:
+        return True
+    return len(body) <= SMALL_PLAIN and kind_of(name, body) in _PLAIN

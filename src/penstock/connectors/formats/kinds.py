@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -93,7 +94,7 @@ def parse(
             cause=f"{found.needs} is not installed",
         )
     try:
-        return _reader(found)(body, name, url, content_type).bounded()
+        return _reader(found.reader)(body, name, url, content_type).bounded()
     except (BadData, Permanent):
         raise
     except (
@@ -111,8 +112,9 @@ Reader = Callable[[bytes, str, str, str], Parsed]
 _ODD = bytes(set(range(32)) - set(b"\t\n\r\f\x1b"))
 
 
-def _reader(found: Format) -> Reader:
-    module, _, name = found.reader.partition(":")
+@cache
+def _reader(where: str) -> Reader:
+    module, _, name = where.partition(":")
     reader: Reader = getattr(import_module(f"{_HERE}.{module}"), name)
     return reader
 

@@ -12,7 +12,6 @@ from email import message_from_bytes
 from email.errors import MessageError
 from email.header import decode_header
 from email.message import Message
-from email.policy import compat32
 from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any
 
@@ -25,9 +24,12 @@ MOST_REFERENCES = 20_000
 LONGEST_HEADER = 20_000
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,500}>")
 _ADDRESSES = ("from", "to", "cc", "reply-to")
-# Where the headers of a message end whose line ends are all alike, and a line that begins a header.
-_HEAD_END = re.compile("\r\n\r\n|\n\n")
-_HEADER = re.compile("[!-9;-~]+:")
+# Where the headers of a message end whose line ends are all alike, and one header with all of its lines.
+_HEAD_END = re.compile(b"\r\n\r\n|\n\n")
+_HEADERS = {
+    end: re.compile(rf"(([!-9;-~]+):[ \t]*([^\r\n]*(?:{end}[ \t][^\r\n]*)*){end})")
+    for end in ("\r\n", "\n")
+}
 # `Ada Lovelace <ada@example.com>` and `ada@example.com`, in which nothing is quoted.
 _PLAIN_ADDRESS = re.compile(
     r"(?:[A-Za-z0-9 ._'-]*<)?([A-Za-z0-9_+=-]+(?:\.[A-Za-z0-9_+=-]+)*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(>?)"
@@ -44,7 +46,7 @@ _USUAL_DATE = re.compile(
     r"([+-])(0\d|1[0-4])([0-5]\d)(?: \([A-Z]{1,5}\))?"
 )
 
-Split = tuple[list[tuple[str, str]], str]
+Split = tuple[list[tuple[str, str]], bytes]
 
 
 def read_mail(body: bytes, name: str, url: str, content_type: str) -> Parsed:
@@ -81,7 +83,7 @@ def content_of(body: bytes) -> tuple[dict[str, str], str, list[dict[str, Any]]]:
     return headers_of(message.raw_items()), *parts_of(message)
 
 
-def plain_text(headers: Mapping[str, str], content: str) -> str | None:
+def plain_text(headers: Mapping[str, str], content: bytes) -> str | None:
     """The text of a message that has nothing else, as it is written; None for all others."""
     encoding = headers.get("content-transfer-encoding", "7bit").lower()
     if "content-disposition" in headers or encoding not in _AS_WRITTEN:
@@ -89,7 +91,7 @@ def plain_text(headers: Mapping[str, str], content: str) -> str | None:
     kind = _PLAIN_TEXT.fullmatch(headers.get("content-type", "text/plain"))
     if kind is None:
         return None
-    return _decoded(content.encode("ascii", "surrogateescape"), kind[1])
+    return _decoded(content, kind[1])
 
 
 def message_of(body: bytes) -> Message:
@@ -110,35 +112,29 @@ def _message(split: Split | None) -> Message | None:
         message.set_raw(name, value)
     if message.get_content_maintype() in ("multipart", "message"):
         return None
-    message.set_payload(split[1])
+    message.set_payload(split[1].decode("ascii", "surrogateescape"))
     return message
 
 
 def _split(body: bytes) -> Split | None:
     """The headers of a message whose headers are sound, and what follows them."""
-    text = body.decode("ascii", "surrogateescape")
-    end = _HEAD_END.search(text)
+    end = _HEAD_END.search(body)
     if end is None:
         return None
-    line_end = end[0][: len(end[0]) // 2]
-    found: list[list[str]] = []
-    for line in text[: end.start()].split(line_end):
-        if "\r" in line or "\n" in line:
-            return None
-        if found and line[:1] in (" ", "\t"):
-            found[-1].append(line + line_end)
-        elif _HEADER.match(line):
-            found.append([line + line_end])
-        else:
-            return None
-    return [compat32.header_source_parse(lines) for lines in found], text[end.end() :]
+    line_end = "\n" if len(end[0]) == 2 else "\r\n"
+    head = body[: end.start()].decode("ascii", "surrogateescape") + line_end
+    found = _HEADERS[line_end].findall(head)
+    if not found or sum([len(whole) for whole, _, _ in found]) != len(head):
+        return None
+    return [(name, value) for _, name, value in found], body[end.end() :]
 
 
 def headers_of(items: Iterable[tuple[str, Any]]) -> dict[str, str]:
     """The first of each name, as it is written: headers of real mail are broken in every way."""
     found: dict[str, str] = {}
     for field, value in items:
-        found.setdefault(field.lower(), _readable(str(value)[:LONGEST_HEADER]))
+        text = str(value)[:LONGEST_HEADER]
+        found.setdefault(field.lower(), text if text.isascii() else _readable(text))
     return found
 
 

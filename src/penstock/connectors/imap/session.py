@@ -83,6 +83,8 @@ class _Client(IMAPClient):  # type: ignore[misc]
     def __init__(self, opened: Any, host: str, port: int) -> None:
         self._wire_of = lambda: _Wire(opened, host, port)
         super().__init__(host, port, use_uid=True, ssl=False)
+        # imapclient asks for the log of all that comes: imaplib would write each message out for it.
+        self._imap.debug = 0
 
     def _create_IMAP4(self) -> _Wire:  # noqa: N802
         return self._wire_of()  # type: ignore[no-untyped-call]

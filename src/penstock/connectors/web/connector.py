@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 GONE = (404, 410)
 PAGES = ("text/html", "application/xhtml+xml", "text/plain", "")
+FIRST_PAGES = ("index.html", "index.htm")
 _DEPTH = "depth:"
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
 _SITEMAP = re.compile(rb"<(\w{1,20}:)?(urlset|sitemapindex)[\s>]")
@@ -238,8 +239,11 @@ class Web(Connector[WebKeys]):
 
     @classmethod
     async def recognise(cls, target: Target) -> Recognised | None:
-        """A sitemap, a site that has one, or a page with links."""
-        response = target.response
+        """A sitemap, a site that has one, or a page with links; also the first page of a site in a folder."""
+        path, response = target.path, target.response
+        if path is not None and path.name.lower() in FIRST_PAGES and path.is_file():
+            keys = {"url": target.written(path)}
+            return Recognised(keys=keys, why="a site in a folder", name=path.parent.name, fit=20)
         if response is None:
             return None
         parts = urlsplit(response.url)

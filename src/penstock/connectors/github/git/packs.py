@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.jobs.failures import BadData
@@ -25,8 +26,10 @@ class _Known:
 class _Reader:
     """One way through a pack, from its first object to its last."""
 
-    def __init__(self, pack: bytes, most: int, wanted: frozenset[int]) -> None:
-        self._pack, self._left, self._wanted = pack, most, wanted
+    def __init__(
+        self, pack: bytes, most: int, wanted: frozenset[int], bases: Mapping[str, bytes]
+    ) -> None:
+        self._pack, self._left, self._wanted, self._bases = pack, most, wanted, bases
         self._known: dict[int, _Known] = {}
         self._by_name: dict[str, int] = {}
         self.objects: dict[str, bytes] = {}
@@ -79,10 +82,15 @@ class _Reader:
         return kind, size, at + 1
 
     def _base(self, kind: int, start: int, at: int) -> tuple[_Known, int]:
-        """What a delta changes: an object before it, as git writes packs."""
+        """What a delta changes: an object before it, as git writes packs, or one that we said we have."""
         if kind == NAMED_DELTA:
-            found = self._by_name.get(self._pack[at : at + 20].hex())
+            name = self._pack[at : at + 20].hex()
+            found = self._by_name.get(name)
             at += 20
+            if found is None and self._bases:
+                # A base that we do not keep is a blob, and so is what is made of it.
+                data = self._bases.get(name)
+                return _Known(BLOB if data is None else TREE, data), at
         else:
             byte = self._byte(at)
             back = byte & 127
@@ -128,9 +136,14 @@ class _Reader:
         return self._pack[at]
 
 
-def objects_of(pack: bytes, most: int, wanted: frozenset[int]) -> dict[str, bytes]:
-    """The objects of the wanted kinds by their names; all of the pack unpacks to at most `most` bytes."""
-    reader = _Reader(pack, most, wanted)
+def objects_of(
+    pack: bytes, most: int, wanted: frozenset[int], bases: Mapping[str, bytes] | None = None
+) -> dict[str, bytes]:
+    """The objects of the wanted kinds by their names; all of the pack unpacks to at most `most` bytes.
+
+    `bases`: trees that the server knows we have. What it packs may be told by its difference from them.
+    """
+    reader = _Reader(pack, most, wanted, bases or {})
     reader.read()
     return reader.objects
 

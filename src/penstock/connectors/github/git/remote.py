@@ -1,6 +1,7 @@
-"""A repository on a git server, by protocol version 2 over HTTP; nothing of it is kept on disk.
+"""A repository on a git server, by protocol version 2 over HTTP; only its trees are kept.
 
-The trees of a commit come in one pack, without the blobs if the server can filter; each blob comes alone.
+The trees of a commit come in one pack: without the blobs if the server can filter, and without what the
+commit that was listed last has, too. Each blob comes alone.
 """
 
 from __future__ import annotations
@@ -10,10 +11,17 @@ from typing import TYPE_CHECKING
 
 from penstock.connectors.contract import Gone
 from penstock.connectors.github.git import packs, protocol
+from penstock.connectors.github.git.kept_trees import (
+    KeptTrees,
+    is_whole,
+    keep_trees,
+    kept_trees,
+    require_whole,
+)
 from penstock.connectors.github.git.tree_walk import entries_of
 from penstock.connectors.github.trees import Entry
 from penstock.http.failures import FetchError
-from penstock.jobs.failures import BadData, Permanent
+from penstock.jobs.failures import Permanent
 from penstock.pipeline.fetch_options import FetchOptions
 
 if TYPE_CHECKING:
@@ -47,20 +55,36 @@ class RemoteRepository:
         return refs.get(wanted, "")
 
     async def entries(self, commit: str) -> Iterable[Entry]:
+        kept = await kept_trees(self._ctx)
+        objects = kept.objects
+        if commit != kept.commit:
+            objects = await self._trees(commit, kept)
+            await keep_trees(self._ctx, commit, objects)
+        return entries_of(objects.__getitem__, commit)
+
+    async def _trees(self, commit: str, kept: KeptTrees) -> dict[str, bytes]:
+        """The commit and its trees: what is new of them is fetched, or all if that does not fit together."""
+        if kept.commit:
+            objects = {**kept.objects, **await self._fetched(commit, kept)}
+            if await self._ctx.in_thread(lambda: is_whole(commit, objects)):
+                return objects
+        objects = await self._fetched(commit, KeptTrees())
+        await self._ctx.in_thread(lambda: require_whole(commit, objects))
+        return objects
+
+    async def _fetched(self, commit: str, kept: KeptTrees) -> dict[str, bytes]:
         can_filter = "filter" in self._can.get("fetch", "").split()
         only_trees = ["filter blob:none"] if can_filter else []
-        arguments = ["no-progress", "ofs-delta", "deepen 1", *only_trees, f"want {commit}", "done"]
-        body = await self._ask("fetch", arguments)
-        objects = await self._ctx.in_thread(
-            lambda: packs.objects_of(protocol.pack_of(body), MOST_UNPACKED, _TREES)
+        # As a shallow clone says it: only then a server leaves out of one commit what another one has.
+        had = [f"shallow {kept.commit}", "thin-pack"] if kept.commit else []
+        have = [f"have {kept.commit}"] if kept.commit else []
+        arguments = ["no-progress", "ofs-delta", *had, "deepen 1", *only_trees]
+        body = await self._ask("fetch", [*arguments, f"want {commit}", *have, "done"])
+        return await self._ctx.in_thread(
+            lambda: packs.objects_of(
+                protocol.pack_of(body), MOST_UNPACKED, _TREES, bases=kept.objects
+            )
         )
-
-        def get(name: str) -> bytes:
-            if name not in objects:
-                raise BadData("a tree is missing in the pack", cause="a broken pack")
-            return objects[name]
-
-        return entries_of(get, commit)
 
     async def blob(self, name: str) -> bytes:
         arguments = ["no-progress", "ofs-delta", f"want {name}", "done"]

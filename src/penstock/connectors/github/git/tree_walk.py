@@ -30,6 +30,18 @@ def entries_of(get: Callable[[str], bytes], commit: str) -> Iterator[Entry]:
             yield Entry(path, f"{mode:06o}", "tree" if is_folder else "blob", sha)
 
 
+def trees_of(get: Callable[[str], bytes], commit: str) -> Iterator[str]:
+    """The names of all trees of a commit, each once, before what is below it."""
+    waiting = [tree_of(get(commit))]
+    met = set(waiting)
+    while waiting:
+        tree = waiting.pop()
+        yield tree
+        below = {sha for _, mode, sha in _parsed(get(tree)) if mode == _FOLDER}
+        waiting += sorted(below - met)
+        met |= below
+
+
 def tree_of(commit: bytes) -> str:
     head, _, _ = commit.partition(b"\n")
     word, _, sha = head.partition(b" ")
