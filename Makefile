@@ -58,6 +58,7 @@ scale: $(BENCH)/.installed ## Measure how cost grows with history and sources an
 	@$(BENCH)/bin/python -m bench.scale $(ARGS)
 
 torture: $(VENV)/.tested $(VENV)/.programs ## Run the long tests: every crash point, kills, full disks
+	@$(VENV)/bin/python -m tests.get_programs long || true
 	@$(VENV)/bin/python -m pytest -m torture --timeout 7200 $(ARGS)
 
 reference: $(VENV)/.installed ## Write the pages of docs/ that are made from code: events and Python

@@ -8,6 +8,7 @@ its own meanwhile, because those of the system may be old, or missing, or not ou
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -27,6 +28,7 @@ OPTIONS = [
 # The system's loader works only with the system's C library.
 NEVER_UNPACKED = ("libc6_", "libc-bin_")
 UNPACKED = "root"
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # A command that works wherever its folder is moved. The system's fonts are better, where it has any.
 LAUNCHER = """\
 #!/bin/sh
@@ -66,6 +68,43 @@ def fetch(
         (made / "fonts.conf").write_text(FONTS)
         shutil.rmtree(into, ignore_errors=True)
         made.rename(into)
+
+
+def fetch_of(release: str, packages: Sequence[str], into: Path) -> None:
+    """Unpack these packages of another release, and nothing that they need beside.
+
+    Its C library may be among them: a program of that release runs by the loader that lies beside it.
+    """
+    with tempfile.TemporaryDirectory(dir=into.parent) as folder:
+        made = Path(folder) / "made"
+        made.mkdir()
+        options = _update(Path(folder), _sources_of(release, Path(folder)))
+        _run("apt-get", *options, "download", *packages, folder=made)
+        for package in made.glob("*.deb"):
+            _run("dpkg-deb", "--extract", package, made / UNPACKED)
+            package.unlink()
+        shutil.rmtree(into, ignore_errors=True)
+        made.rename(into)
+
+
+def _sources_of(release: str, folder: Path) -> list[str]:
+    """Options by which apt sees this release, in the archives that it has its own release from."""
+    release_file = Path("/etc/os-release").read_text()
+    [own] = re.findall(r"^VERSION_CODENAME=(\w+)", release_file, re.MULTILINE)
+    listed = _run("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)")
+    lines = {
+        f"deb [signed-by={KEYS}] {uri} {release} main\n"
+        for uri, its, part in map(str.split, listed.splitlines())
+        if (its, part) == (own, "main")
+    }
+    (folder / "sources.list").write_text("".join(sorted(lines)))
+    (folder / "status").touch()
+    places = {
+        "Etc::sourcelist": "sources.list",
+        "Etc::sourceparts": "no",
+        "State::status": "status",
+    }
+    return [f"--option=Dir::{option}={folder}/{name}" for option, name in places.items()]
 
 
 def download(packages: Sequence[str], folder: Path, apt: Sequence[str] = ()) -> list[Path]:
@@ -127,5 +166,8 @@ def _libraries(folder: Path) -> Iterator[Path]:
         yield from (found.relative_to(folder) for found in (folder / UNPACKED).glob(pattern))
 
 
-def _run(*command: str | Path) -> None:
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+def _run(*command: str | Path, folder: Path | None = None) -> str:
+    done = subprocess.run(
+        command, cwd=folder, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    return done.stdout

@@ -1,6 +1,7 @@
 """Fetch the programs that tests run into this environment, where the machine has none: `make setup` runs it.
 
 Exits with 1 where one is missing afterwards. It says so here, and the tests say it again; under CI they fail.
+With the word `long` it fetches what long tests alone need: `make torture` does that.
 """
 
 from __future__ import annotations
@@ -11,12 +12,25 @@ import subprocess
 import sys
 
 from tests import debian
-from tests.programs import LIBRARIES, PROGRAMS, Library, Program, find, found_tree
+from tests.programs import (
+    LIBRARIES,
+    LONG_LIBRARIES,
+    PROGRAMS,
+    Library,
+    Program,
+    find,
+    found_tree,
+)
 
 PATIENCE_S = 120
 
 
 def main() -> int:
+    if sys.argv[1:] == ["long"]:
+        for library in LONG_LIBRARIES.values():
+            if not found_tree(library.package):
+                get_library(library)
+        return 0 if all(map(found_tree, LONG_LIBRARIES)) else 1
     for package in dict.fromkeys(program.packages for program in PROGRAMS.values()):
         wanted = [program for program in PROGRAMS.values() if program.packages == package]
         if not all(find(program.name) for program in wanted):
@@ -47,7 +61,10 @@ def get_library(library: Library) -> None:
     into = library.fetched.parent
     print(f"Fetching {library.title} into {into} …", flush=True)
     try:
-        debian.fetch((library.package,), (), into)
+        if library.release:
+            debian.fetch_of(library.release, (library.package, *library.beside), into)
+        else:
+            debian.fetch((library.package,), (), into)
     except (OSError, subprocess.SubprocessError) as error:
         said = f"No {library.title}: {debian.reason(error)}\n{library.how_to_get_it}"
         print(said, file=sys.stderr)

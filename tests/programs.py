@@ -94,6 +94,9 @@ class Library:
     title: str
     package: str
     path: str
+    # Of this release of Debian, with all packages that its programs need to run by its own loader.
+    release: str = ""
+    beside: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
@@ -106,6 +109,11 @@ class Library:
 
     @property
     def how_to_get_it(self) -> str:
+        if self.release:
+            return (
+                f"run `make torture` where apt can reach Debian's {self.release}, or name the folder that "
+                f"{self.package} and what it needs are unpacked in, in {self.variable}"
+            )
         return (
             f"install it (Debian: apt-get install {self.package}), or name the folder it is unpacked in, in "
             f"{self.variable}, or run `make setup` where apt can reach its archive"
@@ -120,12 +128,33 @@ LIBRARIES = {
     )
 }
 
+# What long tests alone need.
+POSTGRES_17 = """
+postgresql-17 postgresql-client-17 libc6 libaudit1 libcap-ng0 libcap2 libcom-err2 libcrypt1 libgcc-s1
+libgcrypt20 libgpg-error0 libgssapi-krb5-2 libicu76 libk5crypto3 libkeyutils1 libkrb5-3 libkrb5support0
+libldap2 liblz4-1 liblzma5 libpam0g libpcre2-8-0 libpq5 libsasl2-2 libselinux1 libssl3t64 libstdc++6
+libsystemd0 libuuid1 libxml2 libxxhash0 libzstd1 zlib1g
+"""
+LONG_LIBRARIES = {
+    library.package: library
+    for library in (
+        Library(
+            "pg_cron 1.6",
+            "postgresql-17-cron",
+            "usr/lib/postgresql/17/lib/pg_cron.so",
+            release="trixie",
+            beside=tuple(POSTGRES_17.split()),
+        ),
+    )
+}
+
 
 def found_tree(package: str) -> Path | None:
     """The folder that this package's files lie below: the system's, or what was fetched."""
-    library = LIBRARIES[package]
+    library = {**LIBRARIES, **LONG_LIBRARIES}[package]
     chosen = os.environ.get(library.variable)
-    trees = [Path(chosen)] if chosen else [Path("/"), library.fetched]
+    system = [] if library.release else [Path("/")]
+    trees = [Path(chosen)] if chosen else [*system, library.fetched]
     return next((tree for tree in trees if any(tree.glob(library.path))), None)
 
 
@@ -135,4 +164,5 @@ def unpacked(package: str) -> Path:
         return found
     from tests.postgres.fixtures import missing
 
-    missing(LIBRARIES[package].title, LIBRARIES[package].how_to_get_it)
+    library = {**LIBRARIES, **LONG_LIBRARIES}[package]
+    missing(library.title, library.how_to_get_it)

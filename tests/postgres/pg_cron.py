@@ -1,7 +1,9 @@
-"""A Postgres 15 with pg_cron: Debian's own programs, beside a pg_cron that need not be installed.
+"""A Postgres with pg_cron: 15 with 1.4, and 17 with 1.6.
 
-Programs of Postgres find their libraries and extensions by where they lie themselves. So its few programs are
-copied, everything that is beside them is linked, and the files of pg_cron are added.
+The first are Debian's own programs, beside a pg_cron that need not be installed. Programs of Postgres find
+their libraries and extensions by where they lie themselves. So its few programs are copied, everything that
+is beside them is linked, and the files of pg_cron are added. The second are those of a newer Debian, which
+run by that Debian's loader and C library.
 """
 
 from __future__ import annotations
@@ -20,6 +22,11 @@ from tests.postgres.workspace import Workspace
 MAJOR = 15
 LIBRARIES, SHARED = Path("lib/postgresql/15"), Path("share/postgresql/15")
 PROGRAMS = ("postgres", "initdb")
+NEWER = 17
+RUN_BY_ITS_LOADER = """\
+#!/bin/sh
+exec {loader} --library-path {libraries} --argv0 "$0" {program} "$@"
+"""
 # Jobs connect like clients: a background worker of Postgres 15 may be forked in a signal's handler, where
 # libfaketime shows the true time.
 SETTINGS = """
@@ -63,6 +70,35 @@ def _make(folder: Path, system: Path, added: Path) -> None:
         for each in (added / "usr" / place).iterdir():
             if each.is_file():
                 shutil.copy(each, folder / place / each.name)
+
+
+def newer_postgres_with_cron(workspace: Workspace) -> Installation:
+    """The programs of the newer Debian, made once for the run."""
+    added = programs.unpacked("postgresql-17-cron") / "usr"
+
+    def make() -> dict[str, Any]:
+        workspace.programs.mkdir(exist_ok=True)
+        workspace.programs.chmod(0o755)
+        folder = workspace.programs / "newer-postgres-with-cron"
+        _make_newer(folder, added)
+        return {"bin": str(folder / "lib/postgresql/17/bin")}
+
+    made = workspace.once("newer-postgres-with-cron", make)
+    return Installation(NEWER, Path(made["bin"]))
+
+
+def _make_newer(folder: Path, added: Path) -> None:
+    [loader] = added.glob("lib/*-linux-gnu/ld-linux-*.so.*")
+    libraries = loader.parent.relative_to(added)
+    for place in (libraries, Path("lib/postgresql/17"), Path("share/postgresql")):
+        unwanted = shutil.ignore_patterns("bitcode", "locale", "gconv")
+        shutil.copytree(added / place, folder / place, symlinks=True, ignore=unwanted)
+    for name in PROGRAMS:
+        launcher = folder / "lib/postgresql/17/bin" / name
+        program = launcher.rename(launcher.with_suffix(".elf"))
+        words = {"loader": folder / libraries / loader.name, "libraries": folder / libraries}
+        launcher.write_text(RUN_BY_ITS_LOADER.format(program=program, **words))
+        launcher.chmod(0o755)
 
 
 def clock_at(workspace: Workspace, moment: datetime) -> dict[str, str]:

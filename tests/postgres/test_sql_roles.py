@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import psycopg
 import pytest
 
 from penstock import Project
-from tests.contract.sql_clients import Client, write_site_agents
+from penstock.store.sql_interface import VIEWS
+from tests.contract.sql_clients import Client, a_failed_run, write_site_agents
+from tests.contract.test_sql_interface import NOW, save, schema
 from tests.postgres.server import Server
 
 ROLES = """
@@ -167,3 +170,136 @@ def test_a_view_of_somebody_on_ours_stands_in_the_way_of_removing(
     with pytest.raises(Exception, match="depend"):
         project.sql.remove()
     assert project.sql.check().problems == []
+
+
+# All that a role may do with anything of ours: tables, views, sequences, columns and functions.
+GRANTED = """
+WITH ours AS (SELECT oid, nspname FROM pg_namespace WHERE nspname IN ('penstock', 'penstock_sql'))
+SELECT c.relname || ' ' || p.word FROM pg_class AS c JOIN ours ON ours.oid = c.relnamespace,
+  unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS p (word)
+WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND CASE
+  WHEN p.word IN ('DELETE', 'TRUNCATE', 'TRIGGER') THEN has_table_privilege(%(role)s, c.oid, p.word)
+  ELSE has_any_column_privilege(%(role)s, c.oid, p.word) END
+UNION ALL
+SELECT c.relname || ' ' || p.word FROM pg_class AS c JOIN ours ON ours.oid = c.relnamespace,
+  unnest('{USAGE,SELECT,UPDATE}'::text[]) AS p (word)
+WHERE c.relkind = 'S' AND has_sequence_privilege(%(role)s, c.oid, p.word)
+UNION ALL
+SELECT f.proname || ' EXECUTE' FROM pg_proc AS f JOIN ours ON ours.oid = f.pronamespace
+WHERE has_schema_privilege(%(role)s, ours.oid, 'USAGE') AND has_function_privilege(%(role)s, f.oid, 'EXECUTE')
+UNION ALL
+SELECT nspname || ' ' || p.word FROM ours, unnest('{USAGE,CREATE}'::text[]) AS p (word)
+WHERE has_schema_privilege(%(role)s, ours.oid, p.word)
+"""
+
+
+READS = {
+    *(f"{view} SELECT" for view in VIEWS),
+    "penstock_problems EXECUTE", "penstock_sees EXECUTE", "penstock_sql USAGE",
+}  # fmt: skip
+ASKS = {
+    *(f"{view} UPDATE" for view in VIEWS),
+    "ingestion_jobs INSERT", "penstock_retry_failed EXECUTE", "penstock_watchdog EXECUTE",
+}  # fmt: skip
+
+
+def granted(database: str, role: str) -> set[str]:
+    with psycopg.connect(database) as owner:
+        return {each for (each,) in owner.execute(GRANTED, {"role": role})}
+
+
+def test_roles_have_these_rights_and_no_others(project: Project, schema_database: str) -> None:
+    assert granted(schema_database, "penstock_reader") == READS
+    assert granted(schema_database, "penstock_operator") == READS | ASKS
+
+
+def test_rights_that_a_database_gives_by_default_are_taken_back(
+    project: Project, postgres: Server, schema_database: str
+) -> None:
+    """Supabase lets `anon` have whatever is made in public."""
+    project.sql.remove()
+    postgres.admin("CREATE ROLE sql_anon NOLOGIN")
+    try:
+        with psycopg.connect(schema_database, autocommit=True) as owner:
+            for kind in ("SCHEMAS", "TABLES", "FUNCTIONS"):
+                owner.execute(f"ALTER DEFAULT PRIVILEGES GRANT ALL ON {kind} TO sql_anon".encode())
+            project.sql.install()
+            assert granted(schema_database, "sql_anon") == set()
+            for kind in ("SCHEMAS", "TABLES", "FUNCTIONS"):
+                owner.execute(
+                    f"ALTER DEFAULT PRIVILEGES REVOKE ALL ON {kind} FROM sql_anon".encode()
+                )
+    finally:
+        postgres.admin("DROP OWNED BY sql_anon", schema_database.rpartition("/")[2])
+        postgres.admin("DROP ROLE sql_anon")
+
+
+FORGED = {
+    "penstock_insert_job": ("ingestion_jobs", "INSERT INTO mine (source) VALUES ('acme.com')"),
+    "penstock_update_job": ("ingestion_jobs", "UPDATE mine SET status = 'cancelled'"),
+    "penstock_update_record('schema_data')": (
+        "source_site_schemas",
+        """UPDATE mine SET schema_data = '{"page_types": {}}'""",
+    ),
+    "penstock_update_organization": ("organizations", "UPDATE mine SET status = 'blocked'"),
+}
+
+
+@pytest.mark.parametrize("function", FORGED)
+@pytest.mark.parametrize("may_execute", [False, True])
+def test_a_trigger_of_ours_does_nothing_on_a_table_of_somebody_else(
+    project: Project, clients: Clients, schema_database: str, function: str, may_execute: bool
+) -> None:
+    view, act = FORGED[function]
+    project.connection.workers.register("w", "here", 1, "1")
+    save(project, "acme.com", schema("acme.com", NOW, ["logo"]))
+    project.run("acme.com")
+    if may_execute:  # an administrator was careless
+        with psycopg.connect(schema_database, autocommit=True) as owner:
+            words = "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA penstock_sql TO sql_bi"
+            owner.execute(words)
+    client = clients.of("sql_bi")
+    client.do(f"CREATE TEMP TABLE mine AS SELECT * FROM {view}")
+    event = act.partition(" ")[0]
+    call = function if "(" in function else f"{function}()"
+    forged = (
+        f"CREATE TRIGGER forged BEFORE {event} ON mine FOR EACH ROW "
+        f"EXECUTE FUNCTION penstock_sql.{call}; {act}"
+    )
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        client.do(forged)
+    assert project.sql.list().items == []
+
+
+def test_nobody_sees_or_touches_what_is_private_or_a_secret(
+    tmp_path: Path, postgres: Server, schema_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "canary-of-the-shop")
+    postgres.admin(ROLES)
+    folder = write_site_agents(tmp_path, schema_database)
+    settings = json.loads((folder / "penstock.yaml").read_text())
+    settings["sources"]["acme.com"]["private"] = True
+    for source in settings["sources"].values():
+        source["params"]["token"] = "${SHOP_TOKEN}"
+    (folder / "penstock.yaml").write_text(json.dumps(settings))
+    found = Clients(postgres, schema_database)
+    with Project.load(folder) as project:
+        project.connection.workers.register("w", "here", 1, "1")
+        project.sql.install()
+        save(project, "acme.com", schema("acme.com", NOW, ["canary-of-a-note"]))
+        lead = {"status": "new", "supplier_name": "canary"}
+        save(project, "acme.com", ("supplier_references", "one", lead))
+        a_failed_run(project, "acme.com")
+        project.run("beta.com")
+        for role in ("sql_bi", "sql_ops"):
+            client = found.of(role)
+            seen = [client.rows(f"SELECT * FROM {view}") for view in VIEWS]
+            assert "canary" not in str(seen)
+            assert [bool(rows) for rows in seen] == [True, False, False, True]
+        for view, change in {
+            "source_site_schemas": "pollution_notes = '[]'",
+            "supplier_references": "status = 'dismissed'",
+        }.items():
+            client.do(f"UPDATE {view} SET {change}")
+        assert project.sql.list().items == []
+    found.close()

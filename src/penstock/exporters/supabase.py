@@ -23,7 +23,7 @@ FUNCTION_FILE = f"supabase/functions/{FUNCTION}/index.ts"
 TARGET = "penstock-http"
 # Names in Supabase's vault.
 URL, TOKEN, ALERT_URL = "penstock_url", "penstock_trigger_token", "penstock_alert_url"
-PROJECT_URL, PROJECT_KEY = "supabase_url", "supabase_key"
+PROJECT_URL, FUNCTION_KEY = "supabase_url", "penstock_function_key"
 # As long as the trigger takes an Idempotency-Key, without the time in it.
 LONGEST_KEY = 150
 OBJECTS = """\
@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS penstock_http.call (
   request_id bigint,
   is_accepted boolean NOT NULL DEFAULT false
 );
+ALTER TABLE penstock_http.call ADD COLUMN IF NOT EXISTS sent_at timestamptz;
 ALTER TABLE penstock_http.call ENABLE ROW LEVEL SECURITY;
 
 CREATE OR REPLACE FUNCTION penstock_http.secret(wanted text) RETURNS text LANGUAGE sql STABLE AS $body$
@@ -50,18 +51,26 @@ DECLARE
   called penstock_http.call;
 BEGIN
   SELECT * INTO STRICT called FROM penstock_http.call AS c WHERE c.key = wanted FOR UPDATE;
-  UPDATE penstock_http.call AS c SET sent = c.sent + 1, request_id = net.http_post(
+  UPDATE penstock_http.call AS c SET sent = c.sent + 1, sent_at = now(), request_id = net.http_post(
     url := {url},
     headers := jsonb_build_object('Content-Type', 'application/json', 'Idempotency-Key', called.key,
-      'Authorization', 'Bearer ' || penstock_http.secret({token})),
+      {credential}),
     body := {body},
     timeout_milliseconds := 10000)
   WHERE c.key = wanted;
 END $body$;
 
+-- pg_net forgets answers after some hours, and all of them in a crash, after which it counts from 1 again.
+CREATE OR REPLACE FUNCTION penstock_http.take_in() RETURNS void LANGUAGE sql AS $body$
+  UPDATE penstock_http.call AS c SET is_accepted = true FROM net._http_response AS r
+  WHERE r.id = c.request_id AND r.created >= c.sent_at AND r.status_code BETWEEN 200 AND 299
+    AND NOT c.is_accepted
+$body$;
+
 CREATE OR REPLACE FUNCTION penstock_http.call_once(wanted text, path text, body jsonb) RETURNS void
 LANGUAGE plpgsql AS $body$
 BEGIN
+  PERFORM penstock_http.take_in();
   INSERT INTO penstock_http.call (key, path, body) VALUES (wanted, path, body) ON CONFLICT DO NOTHING;
   IF found THEN
     PERFORM penstock_http.send(wanted);
@@ -75,10 +84,9 @@ DECLARE
   late text;
   done bigint := 0;
 BEGIN
-  UPDATE penstock_http.call AS c SET is_accepted = true FROM net._http_response AS r
-  WHERE r.id = c.request_id AND r.status_code BETWEEN 200 AND 299 AND NOT c.is_accepted;
+  PERFORM penstock_http.take_in();
   FOR late IN SELECT c.key FROM penstock_http.call AS c
-    LEFT JOIN net._http_response AS r ON r.id = c.request_id
+    LEFT JOIN net._http_response AS r ON r.id = c.request_id AND r.created >= c.sent_at
     WHERE NOT c.is_accepted AND c.at > now() - lately AND c.sent < most
       AND (r.id IS NOT NULL OR c.at < now() - interval '30 seconds') ORDER BY c.at LOOP
     PERFORM penstock_http.send(late);
@@ -93,12 +101,13 @@ CREATE OR REPLACE FUNCTION penstock_http.watch(patience interval) RETURNS text L
 DECLARE
   problem text;
 BEGIN
+  PERFORM penstock_http.take_in();
   SELECT format('penstock: %s calls were not accepted, the first at %s (%s)', count(*),
     to_char(min(c.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
     coalesce(max('HTTP ' || r.status_code), max(r.error_msg), 'no answer')) INTO problem
-  FROM penstock_http.call AS c LEFT JOIN net._http_response AS r ON r.id = c.request_id
-  WHERE NOT c.is_accepted AND coalesce(r.status_code, 0) NOT BETWEEN 200 AND 299
-    AND c.at < now() - patience AND c.at > now() - interval '1 day'
+  FROM penstock_http.call AS c
+  LEFT JOIN net._http_response AS r ON r.id = c.request_id AND r.created >= c.sent_at
+  WHERE NOT c.is_accepted AND c.at < now() - patience AND c.at > now() - interval '1 day'
   HAVING count(*) > 0;
   IF problem IS NULL THEN
     RETURN 'no problem';
@@ -113,22 +122,37 @@ END $body$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA penstock_http FROM PUBLIC;"""
 EDGE_FUNCTION = """\
 // Made by `penstock export supabase --edge-function`: hands what pg_cron calls to the trigger of a project.
+// It checks a key of its own, so Supabase is to ask for no JWT. In supabase/config.toml:
+//   [functions.penstock-trigger]
+//   verify_jwt = false
 // supabase functions deploy penstock-trigger
 // supabase secrets set PENSTOCK_URL=https://penstock.example.com PENSTOCK_TRIGGER_TOKEN=...
+// supabase secrets set PENSTOCK_FUNCTION_KEY=...
 const json = { "Content-Type": "application/json" };
 const failure = (error, status) => new Response(JSON.stringify({ error }), { status, headers: json });
+const digest = async (text) =>
+  new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+
+// Of digests, how far two are alike says nothing about the key.
+async function same(one, other) {
+  const [first, second] = await Promise.all([digest(one), digest(other)]);
+  return first.every((byte, at) => byte === second[at]);
+}
 
 Deno.serve(async (request) => {
-  const url = Deno.env.get("PENSTOCK_URL");
-  const token = Deno.env.get("PENSTOCK_TRIGGER_TOKEN");
-  if (!url || !token) {
-    return failure("PENSTOCK_URL or PENSTOCK_TRIGGER_TOKEN is not set", 500);
+  const names = ["PENSTOCK_URL", "PENSTOCK_TRIGGER_TOKEN", "PENSTOCK_FUNCTION_KEY"];
+  const [url, token, key] = names.map((name) => Deno.env.get(name));
+  if (!url || !token || !key) {
+    return failure(`${names.join(", ")}: one is not set`, 500);
   }
   if (request.method !== "POST") {
     return failure("POST only", 405);
   }
-  const { path, body } = await request.json();
-  if (typeof path !== "string" || !path.startsWith("/signals/")) {
+  if (!(await same(request.headers.get("X-Penstock-Key") ?? "", key))) {
+    return failure("X-Penstock-Key is not PENSTOCK_FUNCTION_KEY", 401);
+  }
+  const { path, body } = await request.json().catch(() => ({}));
+  if (typeof path !== "string" || !/^\\/signals\\/(?!\\.)[\\w.-]+(\\?[^#\\s]*)?$/.test(path)) {
     return failure("only signals are passed on", 400);
   }
   try {
@@ -139,8 +163,9 @@ Deno.serve(async (request) => {
         Authorization: `Bearer ${token}`,
         "Idempotency-Key": request.headers.get("Idempotency-Key") ?? "",
       },
-      body: JSON.stringify(body),
+      body: JSON.stringify(body ?? {}),
       redirect: "error",
+      signal: AbortSignal.timeout(8000),
     });
     return new Response(await answer.text(), { status: answer.status, headers: json });
   } catch {
@@ -148,10 +173,15 @@ Deno.serve(async (request) => {
   }
 });
 """
-DIRECT = ("rtrim(penstock_http.secret('penstock_url'), '/') || called.path", TOKEN, "called.body")
+DIRECT = (
+    f"rtrim(penstock_http.secret('{URL}'), '/') || called.path",
+    f"'Authorization', 'Bearer ' || penstock_http.secret('{TOKEN}')",
+    "called.body",
+)
+# A key of the function's own: the keys of a Supabase project are no JWTs any more, and one of them is public.
 BY_FUNCTION = (
-    f"rtrim(penstock_http.secret('supabase_url'), '/') || '/functions/v1/{FUNCTION}'",
-    PROJECT_KEY,
+    f"rtrim(penstock_http.secret('{PROJECT_URL}'), '/') || '/functions/v1/{FUNCTION}'",
+    f"'X-Penstock-Key', penstock_http.secret('{FUNCTION_KEY}')",
     "jsonb_build_object('path', called.path, 'body', called.body)",
 )
 
@@ -166,16 +196,16 @@ def supabase(
 ) -> Export:
     """The script for the SQL editor or a migration; and the Edge Function, if calls go by one."""
     found = collected(starts, year, partial(_call, project), has_jitter=False)
-    url, token, body = BY_FUNCTION if by_edge_function else DIRECT
+    url, credential, body = BY_FUNCTION if by_edge_function else DIRECT
     objects = OBJECTS
     for name, value in (
         ("{url}", url),
-        ("{token}", literal(token)),
+        ("{credential}", credential),
         ("{body}", body),
         ("{alert_url}", ALERT_URL),
     ):
         objects = objects.replace(name, value)
-    secrets = (PROJECT_URL, PROJECT_KEY) if by_edge_function else (URL, TOKEN)
+    secrets = (PROJECT_URL, FUNCTION_KEY) if by_edge_function else (URL, TOKEN)
     script = Script(
         project,
         TARGET,

@@ -53,12 +53,38 @@ MAY_CREATE = "SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = cur
 KNOWN_ROLES = (
     "SELECT count(*) FROM pg_roles WHERE rolname IN ('penstock_reader', 'penstock_operator')"
 )
+# What the database gives to everybody by itself, or to whom an administrator has chosen, is taken back first.
+CLOSE = """
+DO $close$
+DECLARE
+  taken text;
+BEGIN
+  FOR taken IN
+    SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass,
+      CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace, aclexplode(c.relacl) AS a
+    WHERE n.nspname = {schema} AND c.relname = ANY ({views}) AND a.grantee <> c.relowner
+    UNION
+    SELECT format('REVOKE ALL ON FUNCTION %s FROM %s', f.oid::regprocedure,
+      CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+    FROM pg_proc AS f JOIN pg_namespace AS n ON n.oid = f.pronamespace,
+      aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) AS a
+    WHERE n.nspname = {schema} AND f.proname = ANY ({functions}) AND a.grantee <> f.proowner
+  LOOP
+    EXECUTE taken;
+  END LOOP;
+END $close$
+"""
+# It says only what the role that asks may see; policies and views ask it with that role's rights.
+FOR_ALL = "GRANT EXECUTE ON FUNCTION {schema}.penstock_sees(text) TO PUBLIC"
 GRANTS = """
 GRANT USAGE ON SCHEMA {schema} TO penstock_reader, penstock_operator;
 GRANT SELECT ON {views} TO penstock_reader, penstock_operator;
 GRANT INSERT ON {schema}.ingestion_jobs TO penstock_operator;
 GRANT UPDATE ON {views} TO penstock_operator;
 GRANT EXECUTE ON FUNCTION {schema}.penstock_problems(interval) TO penstock_reader, penstock_operator;
+GRANT EXECUTE ON FUNCTION {schema}.penstock_watchdog(interval) TO penstock_operator;
+GRANT EXECUTE ON FUNCTION {schema}.penstock_retry_failed(integer, interval) TO penstock_operator;
 """
 DROP_POLICIES = """
 DROP POLICY IF EXISTS penstock_sees ON penstock.inbox;
@@ -133,7 +159,14 @@ class PostgresInterface:
             f"Penstock SQL interface of schema {self._db.namespace}, version {digest_of(_text())}"
         )
         self._db.run_sql(f"COMMENT ON VIEW {_quoted(schema)}.ingestion_jobs IS {_literal(mark)}")
+        self._close(schema)
         return self._grant(schema)
+
+    def _close(self, schema: str) -> None:
+        """Nobody but the owner may use any of it, until it is granted."""
+        ours = {"views": _array(VIEWS), "functions": _array(_FUNCTION.findall(_text()))}
+        self._db.run_sql(CLOSE.format(schema=_literal(schema), **ours))
+        self._db.run_sql(FOR_ALL.format(schema=_quoted(schema)))
 
     def _grant(self, schema: str) -> Sequence[str]:
         [(may,)] = self._db.run_sql(MAY_CREATE)

@@ -48,8 +48,15 @@ BEGIN
   RAISE EXCEPTION USING ERRCODE = 'check_violation', MESSAGE = why, HINT = hint;
 END $body$;
 
--- Only the triggers may ask: they have looked whether the move is possible.
-REVOKE ALL ON FUNCTION penstock_sql.penstock_ask(text, bigint, bigint, jsonb, text) FROM PUBLIC;
+-- The triggers act with the rights of their owner, by the rows of their view. On a table of somebody's own, with rows of his
+-- own making, they would let anybody do anything.
+CREATE FUNCTION penstock_sql.penstock_only_of(relation oid, VARIADIC views text[]) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $body$
+BEGIN
+  IF relation <> ALL (views::regclass[]) THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'this trigger belongs to the views of Penstock';
+  END IF;
+END $body$;
 
 -- For `penstock export pg-cron`: queues again what is in quarantine, of runs that failed lately and were not tried too
 -- often. One that can't be retried stands in nobody's way; one whose retry was refused waits for a person.
@@ -127,5 +134,3 @@ BEGIN
   END IF;
   RETURN 'no problem';
 END $body$;
-
-REVOKE ALL ON FUNCTION penstock_sql.penstock_problems(interval) FROM PUBLIC;

@@ -7,6 +7,7 @@ DECLARE
   known bigint;
   known_run bigint;
 BEGIN
+  PERFORM penstock_sql.penstock_only_of(tg_relid, 'penstock_sql.ingestion_jobs');
   IF coalesce(new.status, 'queued') NOT IN ('queued', 'blocked') THEN
     PERFORM penstock_sql.penstock_refuse(format('a new job is queued or blocked, not %s', new.status));
   END IF;
@@ -76,6 +77,7 @@ DECLARE
   verb text;
   owner bigint;
 BEGIN
+  PERFORM penstock_sql.penstock_only_of(tg_relid, 'penstock_sql.ingestion_jobs');
   -- What is set by habit beside the status says nothing: updated_at is when it was asked for.
   IF to_jsonb(new) - '{status,reason,updated_at}'::text[] <> to_jsonb(old) - '{status,reason,updated_at}'::text[] THEN
     PERFORM penstock_sql.penstock_refuse('only status and reason of a job can be changed',
@@ -134,6 +136,7 @@ DECLARE
   fixed text;
   about penstock.record;
 BEGIN
+  PERFORM penstock_sql.penstock_only_of(tg_relid, 'penstock_sql.source_site_schemas', 'penstock_sql.supplier_references');
   SELECT coalesce(jsonb_object_agg(x.key, CASE
     WHEN x.key IN ('last_verified_at', 'cataloged_at') AND jsonb_typeof(x.value) = 'string'
     THEN to_jsonb(to_char((x.value #>> '{}')::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))
@@ -166,6 +169,7 @@ SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
   verb text;
 BEGIN
+  PERFORM penstock_sql.penstock_only_of(tg_relid, 'penstock_sql.organizations');
   IF to_jsonb(new) - 'status' - 'reason' <> to_jsonb(old) - 'status' - 'reason' THEN
     PERFORM penstock_sql.penstock_refuse('only status and reason of an organization can be changed',
       'its name and its sources stand in penstock.yaml');
@@ -188,7 +192,7 @@ BEGIN
   RETURN new;
 END $body$;
 
-CREATE FUNCTION penstock_sql.penstock_refuse_row() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION penstock_sql.penstock_refuse_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
   PERFORM penstock_sql.penstock_refuse(format('%s of %s is not possible', tg_op, tg_table_name), tg_argv[0]);
