@@ -19,8 +19,8 @@ import pytest
 
 from penstock import Project
 from penstock.app import cell_move
+from penstock.app.cell_answers import PATIENCE_S
 from penstock.app.cell_move import _copy
-from penstock.app.cells import PATIENCE_S
 from penstock.app.views.quarantine import EntryFilter
 from penstock.cli.entry import main
 from penstock.errors import ConfigError, Refused, StoreUnreachable, UsageError

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
+from penstock.app.alerts import Shown
+from penstock.app.cell_answers import answered, ask_cells, silent_of
 from penstock.app.cell_move import Act, Side, call_off, move
 from penstock.app.noun import Noun, who
-from penstock.app.paging import USUAL, page_within
+from penstock.app.paging import USUAL, page_within, size_of
 from penstock.app.views.cells import (
+    CellAlertView,
+    CellFoundView,
+    CellRunView,
+    CellsAlertsView,
     CellSourceView,
+    CellsOverviewView,
+    CellsRunsView,
+    CellsSearchView,
+    CellsSourcesView,
     CellsStatusView,
     CellView,
     MoveView,
@@ -28,12 +37,14 @@ from penstock.settings.load import in_cell
 from penstock.store.cells import NOTHING_SAID, CellRow
 
 if TYPE_CHECKING:
+    from penstock.app.nouns import Nouns
     from penstock.app.project import Project
+    from penstock.app.views.alerts import AlertView
+    from penstock.app.views.runs import RunView
+    from penstock.app.views.search import SearchView
     from penstock.app.views.view import Page
     from penstock.store.store import Store
 
-# So long a cell is waited for that does not answer. What looks at all cells takes no longer.
-PATIENCE_S = 5.0
 DRAIN_S = 600.0
 Found = TypeVar("Found")
 COUNTS = ("active_runs", "queued", "running", "waiting", "quarantined", "records", "workers")
@@ -53,25 +64,73 @@ class Cells(Noun):
 
     def status(self) -> CellsStatusView:
         """The counts of all cells together, and of each."""
-        cells = self.list()
-        silent = [each.name for each in cells if not each.is_reachable]
-        sums = {name: sum(getattr(each, name) for each in cells) for name in ("sources", *COUNTS)}
-        return CellsStatusView(is_whole=not silent, unreachable=silent, cells=list(cells), **sums)
+        return _status(self.list())
+
+    def overview(self, *, limit: int = USUAL) -> CellsOverviewView:
+        """All cells at one look: their counts, unresolved alerts and active runs, at most `limit` of each."""
+        size = size_of(limit)
+
+        def look(project: Project) -> tuple[dict[str, int], Page[AlertView], Page[RunView]]:
+            runs = project.runs.list(active=True, limit=size)
+            return self._counts(project.connection), project.alerts.list(limit=size), runs
+
+        found = self._ask_all(look)
+        counts = {name: each if isinstance(each, str) else each[0] for name, each in found.items()}
+        said = answered(found)
+        return CellsOverviewView(
+            status=_status(
+                [self._view(cell, counts[cell.name]) for cell in self._cells().values()]
+            ),
+            alerts=_newest_alerts({name: each[1] for name, each in said.items()}, size),
+            runs=_newest_runs({name: each[2] for name, each in said.items()}, size),
+        )
+
+    def runs(self, *, active: bool = False, limit: int = USUAL) -> CellsRunsView:
+        """The newest runs of all cells, or the newest `active` ones; each with its cell."""
+        size = size_of(limit)
+        found = self._ask_all(lambda project: project.runs.list(active=active, limit=size))
+        silent, runs = silent_of(found), _newest_runs(answered(found), size)
+        return CellsRunsView(is_whole=not silent, unreachable=silent, runs=runs)
+
+    def alerts(self, *, state: Shown = "unresolved", limit: int = USUAL) -> CellsAlertsView:
+        """The newest alerts of all cells: those that are not resolved, those in one state, or `all`."""
+        size = size_of(limit)
+        found = self._ask_all(lambda project: project.alerts.list(state=state, limit=size))
+        silent, alerts = silent_of(found), _newest_alerts(answered(found), size)
+        return CellsAlertsView(is_whole=not silent, unreachable=silent, alerts=alerts)
+
+    def search(self, text: str) -> CellsSearchView:
+        """What is called like this, in each cell that has something; a source in the cell where it is."""
+
+        def look(project: Project) -> SearchView:
+            seen, states = project.search(text), _states(project.connection)
+            only = project.settings.is_placed_only
+            here = [
+                key for key in seen.sources if is_here(_state(states, key), is_placed_only=only)
+            ]
+            return replace(seen, sources=here)
+
+        found = self._ask_all(look)
+        silent, said = silent_of(found), answered(found)
+        cells = [
+            CellFoundView(cell=name, found=each) for name, each in said.items() if not each.is_empty
+        ]
+        return CellsSearchView(
+            is_whole=not silent, unreachable=silent, text=text.strip(), cells=cells
+        )
 
     def sources(
         self, *, cell: str | None = None, cursor: str | None = None, limit: int = USUAL
-    ) -> Page[CellSourceView]:
+    ) -> CellsSourcesView:
         """The sources of all cells, or of one, by name: where each is, and what it is doing there."""
         names = None if cell is None else [self._cell(cell).name]
         found = self._ask(self._sources_in, names)
-        rows = {
-            each.key: each
-            for answer in found.values()
-            if not isinstance(answer, str)
-            for each in answer
-        }
-        ordered = [rows[key] for key in sorted(rows)]
-        return page_within(ordered, cursor, limit, lambda each: each, lambda each: each.key, str)
+        rows = {each.key: each for answer in answered(found).values() for each in answer}
+        ordered, silent = [rows[key] for key in sorted(rows)], silent_of(found)
+        page = page_within(ordered, cursor, limit, lambda each: each, lambda each: each.key, str)
+        return CellsSourcesView(
+            is_whole=not silent, unreachable=silent, items=page.items, next=page.next
+        )
 
     def get(self, source: str) -> SourcePlaceView:
         """Which cell has a source, and whether it is moving."""
@@ -236,9 +295,7 @@ class Cells(Noun):
             yield found
 
     def _project_in(self, name: str) -> Project:
-        from penstock.app.project import Project
-
-        return Project(in_cell(self._project.settings, name), self._project.clock)
+        return project_in(self._project, name)
 
     # Looking.
 
@@ -271,12 +328,8 @@ class Cells(Noun):
 
     def _place_of(self, key: str, found: Mapping[str, dict[str, CellRow] | str]) -> SourcePlaceView:
         """Where a source is, by what the cells that answered say of it."""
-        rows = {
-            name: states.get(key, NOTHING_SAID)
-            for name, states in found.items()
-            if not isinstance(states, str)
-        }
-        silent = [name for name, states in found.items() if isinstance(states, str)]
+        rows = {name: states.get(key, NOTHING_SAID) for name, states in answered(found).items()}
+        silent = silent_of(found)
         place = _place(rows, self._cells())
         about = dict(zip(("cell", "state", "to", "origin"), place, strict=True))
         return SourcePlaceView(key=key, usual=self._usual(key), unreachable=silent, **about)
@@ -284,28 +337,14 @@ class Cells(Noun):
     def _ask(
         self, look: Callable[[Store], Found], names: Sequence[str] | None = None
     ) -> dict[str, Found | str]:
-        """What each cell answers, all at once; text for one that does not in time, or not at all."""
+        """What each cell's database answers; text for one that does not."""
+        return self._ask_all(lambda project: look(project.connection), names)
+
+    def _ask_all(
+        self, look: Callable[[Project], Found], names: Sequence[str] | None = None
+    ) -> dict[str, Found | str]:
         cells = [name for name in self._cells() if names is None or name in names]
-        answers: queue.Queue[tuple[str, Found | str]] = queue.Queue()
-
-        def ask(name: str) -> None:
-            try:
-                with closing(self._project_in(name)) as project:
-                    answers.put((name, look(project.connection)))
-            except PenstockError as error:
-                answers.put((name, error.message))
-
-        for name in cells:
-            threading.Thread(target=ask, args=(name,), daemon=True, name=f"cell-{name}").start()
-        until = time.monotonic() + PATIENCE_S
-        found: dict[str, Found | str] = {}
-        while len(found) < len(cells):
-            try:
-                name, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                break
-            found[name] = answer
-        return {name: found.get(name, f"no answer for {PATIENCE_S:g} s") for name in cells}
+        return ask_cells(cells, self._project_in, look)
 
     def _counts(self, store: Store) -> dict[str, int]:
         """What a cell counts, with its sources by where they are."""
@@ -376,6 +415,31 @@ class Cells(Noun):
                 return project.connection.cells.state(key).state == "leaving"
         except PenstockError:
             return False
+
+
+def project_in(project: Nouns, cell: str) -> Project:
+    """The project as this cell has it, with connections of its own; close it when you are done."""
+    from penstock.app.project import Project
+
+    return Project(in_cell(project.settings, cell), project.clock)
+
+
+def _status(cells: Sequence[CellView]) -> CellsStatusView:
+    silent = [each.name for each in cells if not each.is_reachable]
+    sums = {name: sum(getattr(each, name) for each in cells) for name in ("sources", *COUNTS)}
+    return CellsStatusView(is_whole=not silent, unreachable=silent, cells=[*cells], **sums)
+
+
+def _newest_runs(pages: Mapping[str, Page[RunView]], size: int) -> list[CellRunView]:
+    found = [CellRunView(cell=name, run=run) for name, page in pages.items() for run in page.items]
+    return sorted(found, key=lambda each: -each.run.created_at)[:size]
+
+
+def _newest_alerts(pages: Mapping[str, Page[AlertView]], size: int) -> list[CellAlertView]:
+    found = [
+        CellAlertView(cell=name, alert=one) for name, page in pages.items() for one in page.items
+    ]
+    return sorted(found, key=lambda each: -each.alert.opened_at)[:size]
 
 
 def _states(store: Store) -> dict[str, CellRow]:

@@ -18,6 +18,7 @@ from penstock.app.verbs.parameters import converted
 from penstock.app.verbs.problems import Problem
 from penstock.app.verbs.reads import READS, Read
 from penstock.app.verbs.roles import Identity, Role
+from penstock.app.views.cells import CellsSourcesView
 from penstock.app.views.view import Page
 from penstock.web.guard import INNER_SLASH
 from penstock.web.idempotency import REPLAYED, asked_once, keys_of
@@ -200,7 +201,7 @@ def read_response(request: Request, found: Any) -> Response:
         answer = Response(status_code=304)
     answer.headers["ETag"] = etag
     answer.headers["Cache-Control"] = "private, no-cache"
-    following = found.next if isinstance(found, Page) else None
+    following = found.next if isinstance(found, (Page, CellsSourcesView)) else None
     if following is not None:
         answer.headers["Link"] = f'<{_next_path(request, following)}>; rel="next"'
     return answer

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from penstock.app.calls import InThreads, ProjectCalls
+from penstock.app.calls import CellCalls, InThreads, ProjectCalls
 from penstock.app.idempotency import IdempotencyKeys
 from penstock.app.secrets import redact
 from penstock.app.verbs.problems import Problem, problem_of
@@ -60,6 +60,7 @@ def application(project: Project, settings: WebSettings, access: Access) -> Star
     made.state.access = access
     made.state.calls = InThreads("web", THREADS)
     made.state.project_calls = access.tables = ProjectCalls(project, made.state.calls)
+    made.state.cell_calls = CellCalls(project)
     made.state.follower = Follower(project)
     made.state.event_texts = {}
     made.state.keys = IdempotencyKeys()

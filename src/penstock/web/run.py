@@ -73,6 +73,7 @@ async def serve(
         await app.state.mcp.close()
         await access.close()
         app.state.follower.close()
+        app.state.cell_calls.close()
         app.state.calls.close()
 
 

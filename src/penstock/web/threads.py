@@ -17,15 +17,25 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 THREADS = 8
+# The part of a page's path that names another cell.
+CELL = "cell"
 # When to ask again for what the server does once at a time.
 BUSY_S = 5
 # One that goes through the whole database, of which a server does one at a time.
 LONG_READ_S = 600.0
 
 
+def calls_of(request: Request) -> ProjectCalls:
+    """The project that is asked: the server's own, or that of the cell in the path."""
+    cell = request.path_params.get(CELL)
+    state = request.app.state
+    found: ProjectCalls = state.project_calls if cell is None else state.cell_calls.of(cell)
+    return found
+
+
 async def in_thread(request: Request, call: Callable[[Project], Answer]) -> Answer:
     """What an act answers; the journal says by which front end it was done."""
-    calls: ProjectCalls = request.app.state.project_calls
+    calls = calls_of(request)
     origin = API if request.url.path.startswith("/api/") else DASHBOARD
     return await calls.writing(call, origin)
 
@@ -34,7 +44,7 @@ async def in_thread_reading(
     request: Request, call: Callable[[Project], Answer], longest_s: float | None = None
 ) -> Answer:
     """What a read answers."""
-    calls: ProjectCalls = request.app.state.project_calls
+    calls = calls_of(request)
     return await calls.reading(call, longest_s)
 
 

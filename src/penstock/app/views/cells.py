@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.app.views.alerts import AlertView
+from penstock.app.views.runs import RunView
+from penstock.app.views.search import SearchView
 from penstock.app.views.view import View
 
 
@@ -47,6 +50,60 @@ class CellsStatusView(View, frozen=True, kw_only=True):
     cells: list[CellView]
 
 
+class CellRunView(View, frozen=True, kw_only=True):
+    """A run, and the cell that has it."""
+
+    cell: str
+    run: RunView
+
+
+class CellsRunsView(View, frozen=True, kw_only=True):
+    """Runs of all cells, newest first. `is_whole` is false if one did not answer: its runs are missing."""
+
+    is_whole: bool
+    unreachable: list[str]
+    runs: list[CellRunView]
+
+
+class CellAlertView(View, frozen=True, kw_only=True):
+    """An alert, and the cell that has it."""
+
+    cell: str
+    alert: AlertView
+
+
+class CellsAlertsView(View, frozen=True, kw_only=True):
+    """Alerts of all cells, newest first. `is_whole` is false if one did not answer: those are missing."""
+
+    is_whole: bool
+    unreachable: list[str]
+    alerts: list[CellAlertView]
+
+
+class CellFoundView(View, frozen=True, kw_only=True):
+    """What a search has found in one cell."""
+
+    cell: str
+    found: SearchView
+
+
+class CellsSearchView(View, frozen=True, kw_only=True):
+    """What a search has found in all cells. `is_whole` is false if one did not answer."""
+
+    is_whole: bool
+    unreachable: list[str]
+    text: str
+    cells: list[CellFoundView]
+
+
+class CellsOverviewView(View, frozen=True, kw_only=True):
+    """All cells at one look; `status` says which of them did not answer."""
+
+    status: CellsStatusView
+    alerts: list[CellAlertView]
+    runs: list[CellRunView]
+
+
 class CellSourceView(View, frozen=True, kw_only=True):
     """Where a source is, and what it is doing there.
 
@@ -65,6 +122,18 @@ class CellSourceView(View, frozen=True, kw_only=True):
     waiting: int
     quarantined: int
     last_state: str | None
+
+
+class CellsSourcesView(View, frozen=True, kw_only=True):
+    """A page of the sources of all cells, by name. `is_whole` is false if a cell did not answer.
+
+    `next` is the cursor of what comes next, null at the end of the list.
+    """
+
+    is_whole: bool
+    unreachable: list[str]
+    items: list[CellSourceView]
+    next: str | None
 
 
 class SourcePlaceView(View, frozen=True, kw_only=True):

@@ -18,11 +18,19 @@ from penstock.cli.parser import (
     whole_number,
 )
 from penstock.cli.render.tables import key_column, text, whole
-from penstock.cli.render.wording import count
+from penstock.cli.render.wording import count, local_time
 
 if TYPE_CHECKING:
     from penstock.app import Project
-    from penstock.app.views.cells import CellSourceView, CellView, MoveView, SourcePlaceView
+    from penstock.app.views.cells import (
+        CellAlertView,
+        CellFoundView,
+        CellRunView,
+        CellSourceView,
+        CellView,
+        MoveView,
+        SourcePlaceView,
+    )
     from penstock.cli.render.output import Output
 
 DESCRIPTION = """\
@@ -32,6 +40,7 @@ elsewhere. `penstock --cell NAME up` works for one cell, and performs no source 
 EXAMPLES = """\
   penstock cells                                  every cell, with its counts
   penstock cells status                           the sums over all cells
+  penstock cells runs --active                    what goes on in all cells
   penstock cells place acme.com                   a new source, into the cell that its key chooses
   penstock cells move acme.com --to north         a source with all that it has
   penstock --cell north up                        work for the cell north"""
@@ -40,6 +49,15 @@ STATUS = """\
 The counts of all cells together, and of each. Exit code 3 if a cell did not answer: the sums lack what it
 has."""
 SOURCES = "The sources of all cells, or of one: where each of them is, and what it is doing there."
+RUNS = """\
+The newest runs of all cells, each with its cell. Exit code 3 if a cell did not answer: its runs are
+missing."""
+ALERTS = """\
+The newest alerts of all cells, each with its cell. Exit code 3 if a cell did not answer: its alerts are
+missing."""
+SEARCH = """\
+What is called like this in any cell: sources, runs and jobs by number, records by the beginning of their
+key, pages by their address. Exit code 3 if a cell did not answer."""
 SHOW = "Which cell has a source, and whether it is moving."
 PLACE = """\
 Put a source that has never run into a cell. Without --to, its key chooses the cell: always the same one, as
@@ -71,6 +89,25 @@ SOURCE_COLUMNS = (
     whole("quarantined", 2),
     text("last run", 3),
 )
+RUN_COLUMNS = (
+    key_column("run", least=6),
+    whole("cell"),
+    text("source"),
+    whole("kind", 2),
+    whole("state"),
+    whole("began", 1),
+    whole("quarantined", 3),
+)
+ALERT_COLUMNS = (
+    key_column("alert", least=6),
+    whole("cell"),
+    whole("severity", 1),
+    whole("state"),
+    whole("source", 2),
+    text("what", 1),
+)
+FOUND_COLUMNS = (key_column("cell"), whole("what"), whole("name"), text("of", 1))
+STATES = ("unresolved", "open", "acknowledged", "resolved", "all")
 MOVED = ("runs", "jobs", "records", "snapshots", "checkpoints", "schedules")
 
 
@@ -92,6 +129,7 @@ def register(commands: Commands) -> None:
     add_limit(sources, None, "sources")
     add_json(sources)
     sources.set_defaults(run=show_sources)
+    _add_lists(verbs)
     showing = add_verb(verbs, "show", "which cell has it", SHOW, "  penstock cells show acme.com")
     showing.add_argument("source", metavar="SOURCE", help="the source")
     add_json(showing)
@@ -115,6 +153,25 @@ def register(commands: Commands) -> None:
     )  # fmt: skip
     placing.set_defaults(run=place)
     moving.set_defaults(run=move)
+
+
+def _add_lists(verbs: Commands) -> None:
+    """What the cells have, each row with its cell."""
+    runs = add_verb(verbs, "runs", "their newest runs", RUNS, "  penstock cells runs --active")
+    runs.add_argument("--active", action="store_true", help="only those that go on")
+    add_limit(runs, 20, "runs")
+    runs.set_defaults(run=show_runs)
+    alerts = add_verb(verbs, "alerts", "their alerts", ALERTS, "  penstock cells alerts")
+    alerts.add_argument(
+        "--state", choices=STATES, default=STATES[0], help="only these (unresolved)"
+    )
+    add_limit(alerts, 20, "alerts")
+    alerts.set_defaults(run=show_alerts)
+    search = add_verb(verbs, "search", "what is called so", SEARCH, "  penstock cells search acme")
+    search.add_argument("text", metavar="TEXT", help="a source, a run or job, a key or an address")
+    search.set_defaults(run=show_found)
+    for each in (runs, alerts, search):
+        add_json(each)
 
 
 def show_list(args: argparse.Namespace) -> int:
@@ -183,22 +240,99 @@ def show_sources(args: argparse.Namespace) -> int:
     from penstock.cli.lookup import opened
 
     rows: list[CellSourceView] = []
+    silent: list[str] = []
     cursor = None
     with opened(args) as project:
         while args.limit is None or len(rows) < args.limit:
             page = project.cells.sources(cell=args.only, cursor=cursor, limit=1000)
             rows += page.items
+            silent += [each for each in page.unreachable if each not in silent]
             cursor = page.next
             if cursor is None:
                 break
-        silent = list(project.cells.list()) if args.only is None else []
     rows = rows[: args.limit]
     if args.json:
         args.out.json_list(row.as_json() for row in rows)
     else:
         _tell_sources(rows, args.out)
-    _tell_silent(silent, args.out)
-    return exits.DONE
+    return _without(silent, args.out)
+
+
+def show_runs(args: argparse.Namespace) -> int:
+    from penstock.cli.lookup import opened
+
+    with opened(args) as project:
+        found = project.cells.runs(active=args.active, limit=args.limit)
+    if args.json:
+        args.out.json(found.as_json())
+    else:
+        _tell_runs(found.runs, args.out)
+    return _without(found.unreachable, args.out)
+
+
+def _tell_runs(rows: Sequence[CellRunView], out: Output) -> None:
+    out.table(RUN_COLUMNS, map(_run_row, rows))
+
+
+def _run_row(each: CellRunView) -> tuple[object, ...]:
+    run = each.run
+    began = local_time(run.started_at or run.created_at)
+    return (str(run.id), each.cell, run.source, run.kind, run.state, began, run.quarantined)
+
+
+def show_alerts(args: argparse.Namespace) -> int:
+    from penstock.cli.lookup import opened
+
+    with opened(args) as project:
+        found = project.cells.alerts(state=args.state, limit=args.limit)
+    if args.json:
+        args.out.json(found.as_json())
+    else:
+        _tell_alerts(found.alerts, args.out)
+    return _without(found.unreachable, args.out)
+
+
+def _tell_alerts(rows: Sequence[CellAlertView], out: Output) -> None:
+    out.table(ALERT_COLUMNS, map(_alert_row, rows))
+
+
+def _alert_row(each: CellAlertView) -> tuple[object, ...]:
+    one = each.alert
+    return (str(one.id), each.cell, one.severity, one.state, one.source or "", one.summary)
+
+
+def show_found(args: argparse.Namespace) -> int:
+    from penstock.cli.lookup import opened
+
+    with opened(args) as project:
+        found = project.cells.search(args.text)
+    if args.json:
+        args.out.json(found.as_json())
+    else:
+        _tell_found([line for each in found.cells for line in _found_lines(each)], args.out)
+    return _without(found.unreachable, args.out)
+
+
+def _tell_found(rows: Sequence[tuple[object, ...]], out: Output) -> None:
+    out.table(FOUND_COLUMNS, rows)
+
+
+def _found_lines(each: CellFoundView) -> list[tuple[object, ...]]:
+    it, cell = each.found, each.cell
+    return [
+        *((cell, "source", key, "") for key in it.sources),
+        *((cell, "run", str(run.id), run.source) for run in it.runs),
+        *((cell, "job", str(job.id), job.source) for job in it.jobs),
+        *((cell, "record", one.key, one.collection) for one in it.records),
+        *((cell, "page", str(page.id), page.url) for page in it.pages),
+    ]
+
+
+def _without(silent: Sequence[str], out: Output) -> int:
+    """What is missing, and the exit code that says so."""
+    for each in silent:
+        out.note(f"cell {each} does not answer")
+    return exits.PARTIAL if silent else exits.DONE
 
 
 def _tell_sources(rows: Sequence[CellSourceView], out: Output) -> None:

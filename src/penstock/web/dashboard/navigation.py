@@ -31,3 +31,10 @@ NAVIGATION = (
     Item("Events", "/events", "e"),
     Item("Audit", "/audit", "u"),
 )
+# For a project in several databases.
+ALL_CELLS = Item("Cells", "/cells", "m")
+
+
+def navigation_of(*, has_cells: bool) -> tuple[Item, ...]:
+    """The menu of a project: the first entry of one with cells is all of them."""
+    return (ALL_CELLS, *NAVIGATION) if has_cells else NAVIGATION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,20 @@ from penstock.app.verbs.acts import ACTS
 from penstock.app.verbs.problems import problem_of
 from penstock.errors import PenstockError, StoreError, UsageError
 from penstock.web.dashboard.act_address import act_address
-from penstock.web.dashboard.navigation import NAVIGATION
-from penstock.web.dashboard.templates import address, render
-from penstock.web.threads import in_thread, in_thread_reading
+from penstock.web.dashboard.navigation import NAVIGATION, navigation_of
+from penstock.web.dashboard.templates import address, piece, render
+from penstock.web.threads import CELL, calls_of, in_thread, in_thread_reading
 
 if TYPE_CHECKING:
     from penstock.app import Project
 
 # How many rows a list has on one page.
 ROWS = 50
+# Beneath it are the pages of the other cells, each beneath the cell's name.
+CELLS = "/cell/"
+# A link of a template to a page of the same cell: text from outside has no such quotes. What is about all
+# cells, and what is not a page, is not a cell's.
+_LINK = re.compile(r"""(\s(?:href|action)=")/(?!/|static/|api[/"]|cells?[/"?]|logout|login)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +76,35 @@ Read = Callable[[Visit], dict[str, Any]]
 def shown(visit: Visit, template: str, status_code: int = 200, /, **values: Any) -> Response:
     """A page as the browser gets it, with every secret of the project masked."""
     request, settings = visit.request, visit.project.settings
-    identity = request.state.identity
+    identity, beneath = request.state.identity, beneath_cell(request)
+    own = request.app.state.project.settings.cell_name
     common = {
         "now": 0.0 if status_code == 503 else visit.project.now(),
         "project": settings.project,
         "environment": settings.environment,
         "identity": identity,
         "csrf": request.state.csrf,
-        "navigation": NAVIGATION,
-        "path": request.url.path,
+        "navigation": navigation_of(has_cells=bool(settings.cells)),
+        "path": request.url.path.removeprefix(beneath) or "/",
+        "cell": settings.cell_name if settings.cells else "",
+        "is_other_cell": bool(beneath),
+        "in_cell": lambda cell, path: path if cell == own else f"{CELLS}{piece(cell)}{path}",
         "here": visit.here,
         "query": dict(request.query_params),
-        "may": lambda name: name in ACTS and identity.may(ACTS[name].role),
+        # What another cell's page shows is acted upon in that cell.
+        "may": lambda name: not beneath and name in ACTS and identity.may(ACTS[name].role),
         "act_address": lambda name, target: act_address(name, target, visit.here),
     }
     text = render(template, **{**common, **values})
+    if beneath:
+        text = _LINK.sub(rf"\1{beneath}/", text)
     return HTMLResponse(request.app.state.mask(text), status_code)
+
+
+def beneath_cell(request: Request) -> str:
+    """Beneath which path the pages of another cell are, where this is one of them."""
+    cell = request.path_params.get(CELL)
+    return "" if cell is None else f"{CELLS}{piece(cell)}"
 
 
 def refused(visit: Visit, error: PenstockError) -> Response:
@@ -99,7 +118,7 @@ def refused(visit: Visit, error: PenstockError) -> Response:
 
 def _is_in(visit: Visit, path: str) -> bool:
     """Whether a page belongs to an entry of the menu; jobs and pages belong to runs."""
-    here = visit.request.url.path
+    here = visit.request.url.path.removeprefix(beneath_cell(visit.request))
     beneath = {"/runs": ("/jobs/", "/snapshots/"), "/records": ("/record",)}
     return here.startswith((f"{path}/", *beneath.get(path, ())))
 
@@ -114,9 +133,15 @@ def page(
     call = in_thread if writes else in_thread_reading
 
     async def endpoint(request: Request) -> Response:
-        return await call(
-            request, lambda project: _answered(Visit(request, project), template, read)
-        )
+        try:
+            return await call(
+                request, lambda project: _answered(Visit(request, project), template, read)
+            )
+        except StoreError as error:
+            if CELL not in request.path_params:
+                raise
+            # The server's own database answers: only this cell is away.
+            return refused(Visit(request, calls_of(request).project), error)
 
     return endpoint
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from starlette.routing import BaseRoute, Route
 
 from penstock.web.dashboard.acts import do_act, show_act
-from penstock.web.dashboard.page import page
+from penstock.web.dashboard.page import CELLS, page
 from penstock.web.dashboard.pages import (
     alerts,
     audit,
+    cells,
     configuration,
     job,
     overview,
@@ -28,7 +29,7 @@ from penstock.web.dashboard.pages import (
     sources,
 )
 from penstock.web.dashboard.snapshots import download
-from penstock.web.threads import in_thread_reading
+from penstock.web.threads import CELL, in_thread_reading
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -47,7 +48,8 @@ async def download_page(request: Request) -> Response:
     return await in_thread_reading(request, read)
 
 
-ROUTES: list[BaseRoute] = [
+# Each cell has these.
+PAGES: list[Route] = [
     Route("/", page("overview.html", overview.read)),
     Route("/search", page("search.html", search.read)),
     Route("/sources", page("sources.html", sources.read)),
@@ -80,6 +82,15 @@ ROUTES: list[BaseRoute] = [
     Route("/runbooks", page("runbooks.html", runbooks.read)),
     Route("/runbooks/{runbook}", page("runbook.html", runbooks.read_runbook)),
     Route("/audit", page("audit.html", audit.read)),
+]
+ROUTES: list[BaseRoute] = [
+    Route("/cells", page("cells.html", cells.read)),
+    Route("/cells/sources", page("cells_sources.html", cells.read_sources)),
+    Route("/cells/runs", page("cells_runs.html", cells.read_runs)),
+    Route("/cells/alerts", page("cells_alerts.html", cells.read_alerts)),
+    Route("/cells/search", page("cells_search.html", cells.read_search)),
+    *(Route(f"{CELLS}{{{CELL}}}{each.path}", each.endpoint) for each in PAGES),
+    *PAGES,
     Route("/acts/{act}", show_act, methods=["GET"]),
     Route("/acts/{act}", do_act, methods=["POST"]),
 ]

@@ -67,7 +67,7 @@ def _alerted(alerts: Sequence[AlertView]) -> Iterator[Concern]:
 
 def concerns_of(project: Project, status: StatusView) -> Iterator[Concern]:
     """What needs a person, the worst first."""
-    yield from _unworked(status)
+    yield from _unworked(project, status)
     yield from _other_release(status)
     yield from _ended_badly(project, status)
     yield from _stopped(status)
@@ -75,11 +75,12 @@ def concerns_of(project: Project, status: StatusView) -> Iterator[Concern]:
     yield from _not_loaded(status)
 
 
-def _unworked(status: StatusView) -> Iterator[Concern]:
-    waiting = status.overview.queued
+def _unworked(project: Project, status: StatusView) -> Iterator[Concern]:
+    waiting, cell = status.overview.queued, project.settings.cell
     if waiting and not any(each.is_alive for each in status.workers):
         text = f"No workers are running; {count(waiting, 'job')} queued"
-        yield Concern("dead", text, "/workers", "Start one: penstock up", None, ())
+        chosen = f" --cell {cell.name}" if cell is not None and cell.number else ""
+        yield Concern("dead", text, "/workers", f"Start one: penstock{chosen} up", None, ())
 
 
 def _other_release(status: StatusView) -> Iterator[Concern]:

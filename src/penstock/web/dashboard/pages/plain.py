@@ -58,4 +58,6 @@ def read_events(visit: Visit) -> dict[str, Any]:
         "run": run,
         "kind": kind,
         "next": visit.following(page.next),
+        # One look goes through a part of the journal, where what is wanted is rare in it.
+        "is_partial": page.next is not None and len(page.items) < ROWS,
     }
