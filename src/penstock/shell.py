@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
     "records.list": "penstock records",
     "rejects.list": "penstock rejects list --source {}",
     "rejects.redrive": "penstock rejects redrive --source {}",
-    "releases.approve": "penstock release approve {}",
+    "releases.approve": "penstock release approve {} --to ENV",
     "releases.get": "penstock release show {}",
     "releases.history": "penstock release history",
     "replays.commit": "penstock replay {} --commit",

@@ -134,6 +134,15 @@ def test_references_that_stay_new_open_an_alert_until_somebody_decides_them(kept
     assert kept.opened() == {}
 
 
+def test_references_that_wait_for_less_are_no_evidence(kept: Kept) -> None:
+    kept.save(("supplier_references", "z", {"supplier_name": "Bolts"}))
+    kept.clock.advance(6 * DAY_S)
+    kept.save(("supplier_references", "a", {"supplier_name": "Nuts"}))
+
+    [alert] = kept.opened(after_s=DAY_S + 61.0).values()
+    assert [each.key for each in alert.examples] == ["z"]
+
+
 def test_what_is_no_schema_keeps_no_alert_from_opening(kept: Kept) -> None:
     odd = {
         "domain": 1,
@@ -143,4 +152,6 @@ def test_what_is_no_schema_keeps_no_alert_from_opening(kept: Kept) -> None:
     }
     kept.save(("site_schemas", "odd", odd), ("site_schemas", "text", {"pollution_notes": 3}))
 
-    assert set(kept.opened()) == {"image-pollution"}
+    found = kept.opened()
+    assert set(found) == {"image-pollution"}
+    assert {each.key for each in found["image-pollution"].examples} == {"x"}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from penstock.http.network import Request
+from penstock.testing import RawResponse, journal
 from tests.agents.corpus.measure import Figures, measure
 from tests.agents.corpus.sites import site
 from tests.agents.site_project import SiteProject
@@ -107,3 +111,59 @@ def test_pages_that_did_not_change_are_read_again_by_another_version_of_the_sche
     with trial.project() as project:
         assert project.connection.records.of("items")[0].version == 2
     assert len(trial.network.requests) > before
+
+
+def _while_reading(trial: SiteProject, act: Callable[[], object]) -> None:
+    """Once, when the site is asked for its next page, this happens first."""
+    answer = trial.network._script
+    acts = [act]
+
+    async def script(request: Request) -> RawResponse:
+        if acts:
+            acts.pop()()
+        return await answer(request)
+
+    trial.network._script = script
+
+
+def _approve_a_change(trial: SiteProject) -> None:
+    """A person decides that images are found otherwise: it is proposed and approved."""
+    change = {"image_exclude_selectors": ["img.badge"]}
+    asked = {
+        "id": "1f0c22ab", "kind": "conflict", "name": "n", "description": "d",
+        "proposed_at": "2026-01-01T00:00:00Z", "change": change,
+    }  # fmt: skip
+    with trial.project() as project:
+        edit = project.connection.record_edits.edit
+        edit("site_schemas", trial.site.name, {"schema_proposals": [asked]}, "ann", "asked")
+        project.sites.approve(trial.site.name, "1f0c22ab", actor="ann", reason="badges")
+
+
+@pytest.mark.parametrize("agent", ["mapper", "validator", "images"])
+def test_an_agent_under_way_does_not_overwrite_what_a_person_approves(
+    tmp_path: Path, agent: str
+) -> None:
+    trial = SiteProject(tmp_path, site(0, 0))
+    for each in ("mapper", "validator", "items"):
+        trial.run(each)
+    before = trial.schema
+    _while_reading(trial, lambda: _approve_a_change(trial))
+
+    forced: dict[str, Any] = {"force": True} if agent == "mapper" else {}
+    assert trial.run(agent, **forced).state == "completed"
+
+    schema = trial.schema
+    assert schema["decisions"]["1f0c22ab"]["by"] == "ann"
+    [about] = schema["schema_proposals"]
+    assert about["status"] == "approved"
+    with trial.project() as project:
+        kinds = [row.kind for row in journal(project)]
+        versions = project.connection.records.versions("site_schemas", trial.site.name)
+    assert "job.retry_scheduled" in kinds
+    # What was learned or found before the approval was written by nobody.
+    approved = next(n for n, row in enumerate(versions) if row.data.get("decisions"))
+    assert versions[approved].data["version"] == before["version"] + 1
+    for row in versions[approved:]:
+        assert row.data["version"] == before["version"] + 1 + (row.data["cataloged_by"] == "system")
+        check = row.data["validation"]
+        assert check is None or check["version"] == row.data["version"]

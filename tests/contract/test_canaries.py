@@ -135,3 +135,16 @@ def test_page_of_which_something_is_open_is_not_judged_yet(world: World) -> None
     judged = world.store.canaries.samples(canary)
     assert sorted(each.has_failed for each in judged) == [False, True, True]
     assert world.store.canaries.pages(canary.id) == {"canary": 0, "control": 3}
+
+
+def test_page_of_two_runs_is_known_as_the_same_page(world: World) -> None:
+    canary = begin(world, "pages", "acme.com")
+    for key in ("one", "two"):
+        start(world, key)
+        [root] = world.claim()
+        world.turn("w", done(root, children=pages(1)))
+        [page] = world.claim()
+        world.turn("w", done(page))
+
+    first, second = world.store.canaries.samples(canary)
+    assert first.name == second.name != ""

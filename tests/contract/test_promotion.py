@@ -180,6 +180,25 @@ def test_no_secret_is_in_a_release_nor_where_it_is_stored(folder: Path) -> None:
         staging.releases.create(actor="ann", reason="leaks")
 
 
+def test_what_only_sounds_like_a_secret_is_in_a_release(folder: Path) -> None:
+    """Else a promoted source would wait for no signal any more."""
+    schedules = "[{name: a, signal: [gap, go]}, {name: b, session: {calendar: XNYS, at: open}}]"
+    source = (
+        f"pipeline: 'promoted_steps:things', schedule: {schedules}, params: {{session: {SECRET}}}"
+    )
+    (folder / "penstock.yaml").write_text(f"{BASE}  waits: {{{source}}}\n")
+    with opened(folder, "staging") as staging:
+        made = staging.releases.create(actor="ann", reason="new")
+        settings = release_settings(staging, made.release)
+
+    assert [note.partition(":")[2] for note in made.notes] == [
+        " sources.waits.params.session: a secret, left out"
+    ]
+    waits = settings.sources["waits"]
+    assert waits.params == {"session": "***"}
+    assert [each.signals for each in waits.schedules] == [("gap", "go"), ()]
+
+
 def test_a_release_becomes_a_folder_whose_code_loads(folder: Path) -> None:
     release = created(folder)
     (folder / "promoted_words.py").write_text("WORD = 'other'\n")

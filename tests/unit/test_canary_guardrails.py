@@ -138,7 +138,7 @@ def test_each_guardrail_sees_its_own_harm_and_no_other(guard: str) -> None:
 @pytest.mark.parametrize("guard", GUARDS)
 def test_a_page_that_both_have_performed_is_compared_with_itself(guard: str) -> None:
     """Pages that differ much among themselves: what is worse on each of them is seen all the same."""
-    pair: dict[str, Any] = {"pair": str}
+    pair: dict[str, Any] = {"pair": str, "name": str}
     harm = {**pair, **HARMS[guard]}
     if guard == "yield":
         harm["keys"] = lambda each: {f"{each} {part}" for part in range(each % 30)}
@@ -150,6 +150,20 @@ def test_a_page_that_both_have_performed_is_compared_with_itself(guard: str) -> 
     assert guard in [each.guard for each in judge([*control, *canary], Limits(), 1).crossed]
     same = pages(60, is_canary=True, **pair, **keys)
     assert judge([*control, *same], Limits(), 1).crossed == ()
+
+
+def test_page_of_several_runs_is_no_duplicate_of_itself() -> None:
+    """Else all pages have duplicates from the second run on, and the harm of a release is not seen."""
+    control = [page for _ in range(2) for page in pages(500, is_canary=False, name=str)]
+    twice = [
+        page for _ in range(2) for page in pages(60, is_canary=True, name=lambda n: f"new {n}")
+    ]
+    harm = pages(60, is_canary=True, name=lambda n: f"new {n}", **HARMS["duplicates"])
+
+    rates = {each.guard: each.canary for each in judge([*control, *twice], Limits(), 1).results}
+    assert rates["duplicates"] == 0
+    look = judge([*control, *harm, *harm], Limits(), 1)
+    assert [each.guard for each in look.crossed] == ["duplicates"]
 
 
 def test_too_few_pages_are_not_judged() -> None:

@@ -12,6 +12,7 @@ from penstock.engine.worker.child_protocol import effects_from, pack
 from penstock.engine.worker.redaction import redact_notes
 from penstock.jobs.effects import (
     Announced,
+    Basis,
     Covered,
     Effects,
     Extracted,
@@ -73,6 +74,9 @@ CASES = {
         {"notes": [Note("would save product a")], "saved_before": 1, "probed": {"would_save": 1}},
         [SAVE],
         [],
+    ),
+    "bases": live([Basis("product", "a", b"null")], [])._replace(
+        redriven=[Basis("product", "a", b"null")]
     ),
     "saved_before": kept(3, 0)._replace(probed={"saved_before": 3}),
     "marks": live([Mark("default", b"7")], []),

@@ -11,7 +11,7 @@ import msgspec
 from penstock.agents.learn.learn import Sample
 from penstock.agents.learn.page import site_of
 from penstock.agents.moments import written_at
-from penstock.agents.schema import SiteSchema, read_schema
+from penstock.agents.schema import CONTENTS, SiteSchema, read_schema
 from penstock.connectors.graphs import connector_of
 from penstock.connectors.web import Web
 from penstock.http.failures import FetchError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 READS = ("web", "headless")
 SCHEMAS = "site_schemas"
 AT_ONCE = 4
+# What agents learn, judge and decide by; the rest of a schema says what came of it.
+BASIS = (*CONTENTS, "version", "candidate", "pollution_notes", "schema_proposals", "decisions")
 HTML = ("text/html", "application/xhtml+xml", "")
 P = TypeVar("P", bound=msgspec.Struct)
 
@@ -35,6 +37,7 @@ class Site:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.web = _web_of(ctx)
+        self._read: dict[str, Any] | None = None
         self.domain = site_of(self._address())
         self.collection = self.web.settings.collection or ctx.source.key
 
@@ -47,7 +50,7 @@ class Site:
 
     async def schema(self) -> SiteSchema | None:
         """What is known of the site; None if nobody has learned it yet."""
-        found = await record(self.ctx, SCHEMAS, self.domain)
+        self._read = found = await record(self.ctx, SCHEMAS, self.domain)
         if found is None:
             return None
         try:
@@ -59,9 +62,20 @@ class Site:
             ) from None
 
     def save(self, **fields: Any) -> None:
-        """Set these fields of the schema; the others stay as they are, whoever wrote them meanwhile."""
-        data = {"domain": self.domain, **fields}
-        self.ctx.save(SCHEMAS, key=self.domain, data=msgspec.to_builtins(data), merge="merge")
+        """Set these fields of the schema; the others stay as they are, whoever wrote them meanwhile.
+
+        They were made of the schema as this attempt has read it. Where a person or another agent has changed
+        that meanwhile, nothing is saved, and the attempt starts over.
+        """
+        known = self._read
+        based_on = None if known is None else {name: known.get(name) for name in BASIS}
+        data = msgspec.to_builtins({"domain": self.domain, **fields})
+        self.ctx.save(SCHEMAS, key=self.domain, data=data, merge="merge", based_on=based_on)
+
+    def note_reader(self, source: str) -> None:
+        """Set who extracts records by the schema, whatever it has become."""
+        data = {"domain": self.domain, "extracted_by": source}
+        self.ctx.save(SCHEMAS, key=self.domain, data=data, merge="merge")
 
     def now(self) -> str:
         return written_at(self.ctx.now())

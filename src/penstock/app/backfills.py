@@ -95,7 +95,7 @@ class Backfills(Noun):
         key = self._project.source(source).key
         known = None if new else unfinished_backfill(self._project, key, options)
         if awaited:
-            Stopped(self._store).refuse(key, known)
+            Stopped(self._project).refuse(key, known)
         if known is not None:
             return self._view(key, known, is_new=False)
         self._project.refuse_degraded(self._project.source(source))

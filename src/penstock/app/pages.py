@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.app.noun import Noun
+from penstock.app.privacy import steps_of
 from penstock.app.views.pages import SnapshotView, snapshot_view
 from penstock.app.views.tried import TriedView, tried_view
 from penstock.errors import Refused, UsageError
@@ -97,14 +98,15 @@ class Pages(Noun):
         `target` is an address, or the number of a job. `item` is what the step is given: without it, the
         item of the newest job for this address. `offline` reads pages from their snapshots.
         """
+        from penstock.app.refusals import refuse_fetch
         from penstock.app.run_performer import in_own_loop
-        from penstock.app.source_lifecycle import refuse_fetch
         from penstock.engine.dry_run import try_page
 
         if not offline:
-            refuse_fetch(self._project, source)
-        return tried_view(
-            in_own_loop(
+            key = self._project.source(source).key
+            refuse_fetch(self._project, key, self._project.connection.onboardings.get(key))
+        with steps_of(self._project, self._project.source_key(source)):
+            tried = in_own_loop(
                 lambda: try_page(
                     self._project,
                     source,
@@ -115,4 +117,4 @@ class Pages(Noun):
                     has_timeouts=timeouts,
                 )
             )
-        )
+        return tried_view(tried)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import Refused, Remedy
 from penstock.gates.decide import GATES
+from penstock.gates.onboarding import SHUT, Gap
+from penstock.outlook.seen_gates import MENDED_BY
+from penstock.store.onboarding_refusals import not_active
 
 if TYPE_CHECKING:
     from penstock.app.nouns import Nouns
+    from penstock.store.onboardings import OnboardingRow
     from penstock.store.rows import RunRow
-    from penstock.store.store import Store
 
 
 class Stopped:
     """What people have stopped, asked for once for however many sources."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, project: Nouns) -> None:
+        store = project.connection
+        self._project = project
+        self._onboarded = {each.source: each for each in store.onboardings.all()}
         self._paused = {
             each.key: each for each in store.sources.all() if each.paused_at is not None
         }
@@ -33,6 +40,7 @@ class Stopped:
                 code="run_paused",
                 remedy=Remedy("runs.resume", run.id),
             )
+        refuse_fetch(self._project, source, self._onboarded.get(source))
         asked = {"held": self._refuse_held, "paused": self._refuse_paused}
         for gate in GATES:
             if gate in asked:
@@ -56,6 +64,32 @@ class Stopped:
                 code="source_paused",
                 remedy=Remedy("sources.resume", source),
             )
+
+
+def refuse_fetch(project: Nouns, source: str, known: OnboardingRow | None) -> None:
+    """Refuse to fetch anything of a source that no gate would let a worker fetch."""
+    from penstock.app.source_report import asked_gaps
+
+    state = project.source_state(source, known)
+    if state in SHUT:
+        raise not_active(source, state)
+    refuse_legal_hold(source, known)
+    refuse_gaps(source, asked_gaps(project, known))
+
+
+def refuse_legal_hold(source: str, known: OnboardingRow | None) -> None:
+    if known is not None and known.legal_hold_at is not None:
+        remedy = Remedy("sources.legal_release", source)
+        why = f"{source} is on legal hold: {known.legal_hold_reason}"
+        raise Refused(why, code="legal_hold", remedy=remedy)
+
+
+def refuse_gaps(source: str, found: Sequence[Gap]) -> None:
+    """Nothing of a source may be fetched before all of this is known; no force leads around it."""
+    if found:
+        remedy = Remedy(MENDED_BY[found[0].mended_by], source)
+        words = ", ".join(each.words for each in found)
+        raise Refused(f"{source}: {words}", code="compliance", remedy=remedy)
 
 
 def refuse_opening(project: Nouns, run_id: int) -> None:

@@ -100,7 +100,7 @@ class RunStart:
 
     def _started(self, keys: Sequence[str], dry_run: bool) -> list[Started]:
         unfinished = self._unfinished(keys)
-        stopped = Stopped(self._project.connection) if self._wanted.is_awaited else None
+        stopped = Stopped(self._project) if self._wanted.is_awaited else None
         for key in keys:
             if stopped is not None:
                 stopped.refuse(key, unfinished.get(key))

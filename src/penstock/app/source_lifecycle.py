@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.app.noun import Noun, who
+from penstock.app.refusals import refuse_fetch, refuse_gaps, refuse_legal_hold
 from penstock.app.views.onboarding import (
     CheckedTextView,
     ComplianceView,
@@ -17,14 +18,12 @@ from penstock.app.views.onboarding import (
 )
 from penstock.app.views.runs import Started
 from penstock.errors import ConfigError, Refused, Remedy, UsageError
-from penstock.gates.onboarding import SHUT, SourceState, source_may_move
-from penstock.outlook.seen_gates import MENDED_BY
+from penstock.gates.onboarding import SourceState, source_may_move
 from penstock.settings import SourceSettings, normalise_source
 from penstock.settings.load import load_settings
 from penstock.store.onboarding_refusals import not_active
 
 if TYPE_CHECKING:
-    from penstock.app.nouns import Nouns
     from penstock.store.onboardings import OnboardingRow
 
 LARGEST_KEYS = 20_000
@@ -337,19 +336,13 @@ class SourceLifecycle(Noun):
         from penstock.app.source_report import gaps_of
 
         known = self._store.onboardings.get(key)
-        if known is not None and known.legal_hold_at is not None:
-            remedy = Remedy("sources.legal_release", key)
-            why = f"{key} is on legal hold: {known.legal_hold_reason}"
-            raise Refused(why, code="legal_hold", remedy=remedy)
-        found = gaps_of(self._project, known)
-        if found:
-            words = ", ".join(each.words for each in found)
-            remedy = Remedy(MENDED_BY[found[0].mended_by], key)
-            raise Refused(f"{key}: {words}", code="compliance", remedy=remedy)
+        refuse_legal_hold(key, known)
+        refuse_gaps(key, gaps_of(self._project, known))
 
     def _refuse_fetch(self, source: str) -> None:
         """Refuse to look at a source of which nothing may be fetched yet, or any more."""
-        refuse_fetch(self._project, source)
+        key = self._project.source(source).key
+        refuse_fetch(self._project, key, self._store.onboardings.get(key))
 
     def _not_in_trial(self, key: str, state: SourceState) -> Refused:
         if state is SourceState.ACTIVE:
@@ -359,26 +352,6 @@ class SourceLifecycle(Noun):
     def _overtaken(self, key: str) -> Refused:
         state, _ = self._state(key)
         return Refused(f"{key} is {_words(state)} by now", code=f"source_{state}")
-
-
-def refuse_fetch(project: Nouns, source: str) -> None:
-    """Refuse to fetch anything of a source that no gate would let a worker fetch."""
-    from penstock.app.source_report import asked_gaps
-
-    key = project.source(source).key
-    known = project.connection.onboardings.get(key)
-    state = project.source_state(key, known)
-    if state in SHUT:
-        raise not_active(key, state)
-    if known is not None and known.legal_hold_at is not None:
-        remedy = Remedy("sources.legal_release", key)
-        why = f"{key} is on legal hold: {known.legal_hold_reason}"
-        raise Refused(why, code="legal_hold", remedy=remedy)
-    found = asked_gaps(project, known)
-    if found:
-        remedy = Remedy(MENDED_BY[found[0].mended_by], key)
-        words = ", ".join(each.words for each in found)
-        raise Refused(f"{key}: {words}", code="compliance", remedy=remedy)
 
 
 def _words(state: SourceState) -> str:

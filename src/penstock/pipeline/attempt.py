@@ -125,6 +125,7 @@ class Attempt:
         "job",
         "loop",
         "made_with",
+        "new_page",
         "outflow",
         "pending",
         "probe",
@@ -167,6 +168,8 @@ class Attempt:
         self.snapshot: int | None = job.snapshot
         # What the outcome for a page depends on beside the page and the code; empty for nothing else.
         self.made_with = ""
+        # The address of a page of which the listing knew that it was never read.
+        self.new_page = ""
         self.trouble: BaseException | None = None
         self.outflow: Outflow | None = None
         policy = run.policy

@@ -156,6 +156,8 @@ class Context(StepEffects):
         visits = self._attempt.visits
         if self._attempt.made_with:
             options["made_with"] = self._attempt.made_with
+        if url == self._attempt.new_page:
+            options["is_anew"] = True
         try:
             response = await self._attempt.services.fetch(self._attempt.job, url, **options)
         except Unchanged as unchanged:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -26,16 +27,25 @@ def unkept_number(value: Any, encoded: bytes) -> str:
     return _found(value, "") if b"null" in encoded else ""
 
 
+# What holds no such number; most of what is saved.
+_HARMLESS = (str, int, bool, type(None), bytes)
+
+
 def _found(value: Any, path: str) -> str:
     if isinstance(value, float):
         return "" if math.isfinite(value) else f"{path or 'the value'} is {value}"
     if isinstance(value, dict):
-        parts = ((f"{path}.{key}" if path else str(key), each) for key, each in value.items())
-    elif isinstance(value, (list, tuple)):
-        parts = ((f"{path}[{place}]", each) for place, each in enumerate(value))
-    elif value is None or isinstance(value, (str, bytes, int)):
+        return _found_in(value.items(), f"{path}." if path else "", "")
+    if isinstance(value, (list, tuple)):
+        return _found_in(enumerate(value), f"{path}[", "]")
+    if isinstance(value, _HARMLESS):
         return ""
-    else:
-        plain = msgspec.to_builtins(value)
-        return _found(plain, path) if isinstance(plain, (dict, list, float)) else ""
-    return next(filter(None, (_found(each, name) for name, each in parts)), "")
+    plain = msgspec.to_builtins(value)
+    return _found(plain, path) if isinstance(plain, (dict, list, float)) else ""
+
+
+def _found_in(parts: Iterable[tuple[Any, Any]], before: str, after: str) -> str:
+    for name, each in parts:
+        if type(each) not in _HARMLESS and (found := _found(each, f"{before}{name}{after}")):
+            return found
+    return ""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.jobs.effects import Announced, Effects
+from penstock.jobs.effects.effects import saved_bytes
 from penstock.jobs.job import NewJob
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ class Outflow:
         if not buffered:
             return
         with self._swap:
-            is_first = not self._outbox
+            is_first = not (self._items or self._outbox)
             self._items += buffered.size
-            self._bytes += sum([len(save.data) for save in buffered.saves])
+            self._bytes += saved_bytes(buffered)
             self._outbox.pour(buffered)
             self._attempt.let_go()
         if is_first:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
+from types import EllipsisType
 from typing import Any, get_args
 
 from penstock.errors import ConfigError, PipelineError, nearest
-from penstock.jobs.effects import Mark, Merge, Note, Proposed, Raised, Save
+from penstock.jobs.effects import Basis, Mark, Merge, Note, Proposed, Raised, Rejection, Save
 from penstock.jobs.job import bounded_key
 from penstock.jobs.outcome import REJECTED, Reject
 from penstock.jobs.signals import is_reserved
@@ -59,41 +60,59 @@ class StepEffects(StepView):
         data: Any,
         score: float | None = None,
         merge: Merge = "replace",
+        based_on: Mapping[str, Any] | EllipsisType | None = ...,
     ) -> None:
         """Save a record, unique by collection and key, when the attempt commits.
 
         With a score below the source's threshold, or if it does not fit the schema of the collection, it is
         not saved but rejected.
+
+        `based_on`: fields of the record as this attempt has read them, or None if there was no record. If one
+        of them has changed when the attempt commits, the attempt commits nothing and is retried.
         """
-        self._attempt.guard()
+        attempt = self._attempt
+        attempt.guard()
         if not is_text(collection):
             raise self._bad(f"ctx.save needs the name of a collection, not {collection!r}")
         if merge not in MERGES:
             raise self._bad(f"ctx.save knows no merge {merge!r}; {nearest(str(merge), MERGES)}")
-        if callable(dump := getattr(data, "model_dump", None)):
+        if type(data) is not dict and callable(dump := getattr(data, "model_dump", None)):
             data = dump(mode="json")  # a model of pydantic
+        kept_as = self._record_key(collection, key)
+        encoded = self._record_data(collection, data)
         save = Save(
             collection,
-            self._record_key(collection, key),
-            self._record_data(collection, data),
-            self._score(collection, score),
+            kept_as,
+            encoded,
+            None if score is None else self._score(collection, score),
             merge,
-            self._attempt.snapshot,
-            version=self._attempt.source.version,
+            attempt.snapshot,
+            version=attempt.source.version,
         )
-        self._attempt.hold(len(save.data))
-        threshold = self._attempt.source.threshold
-        problem = misfit(self._attempt, collection, save.data, is_part=merge == "merge")
-        if problem is not None:
-            judged = does_not_fit(f"{collection} {save.key}", problem, save.score)
-            self._attempt.effects.rejections.append(judged)
-        elif threshold is not None and save.score is not None and save.score < threshold:
-            judged = below_threshold(f"{collection} {save.key}", save.score, threshold)
-            self._attempt.effects.rejections.append(judged)
+        attempt.hold(len(encoded))
+        if based_on is not ...:
+            fields = self._json(f"ctx.save({collection!r}, based_on=…)", based_on)
+            attempt.effects.bases.append(Basis(save.collection, save.key, fields))
+        judged = self._judged(save)
+        if judged is None:
+            attempt.effects.saves.append(save)
         else:
-            self._attempt.effects.saves.append(save)
-        if self._attempt.probe is not None:
-            self._attempt.probe.saved()
+            attempt.effects.rejections.append(judged)
+        if attempt.probe is not None:
+            attempt.probe.saved()
+
+    def _judged(self, save: Save) -> Rejection | None:
+        """Why it is rejected; None if it is saved."""
+        source = self._attempt.source
+        if source.schemas or self._attempt.stage.schemas:
+            is_part = save.merge == "merge"
+            problem = misfit(self._attempt, save.collection, save.data, is_part=is_part)
+            if problem is not None:
+                return does_not_fit(f"{save.collection} {save.key}", problem, save.score)
+        threshold = source.threshold
+        if threshold is not None and save.score is not None and save.score < threshold:
+            return below_threshold(f"{save.collection} {save.key}", save.score, threshold)
+        return None
 
     def reject(self, reason: str, *, code: str = REJECTED, score: float | None = None) -> None:
         """Store this item as rejected, with a code for programs, and continue."""

@@ -147,8 +147,8 @@ async def _pass_on_async(node: Node, output: Any, attempt: Attempt) -> None:
 def _handed_over(node: Node, output: Any) -> Iterable[tuple[Node, Any]]:
     """Each fused successor with its own item: what one changes in it, the others must not see."""
     fused = node.fused
-    if len(fused) < 2:
-        return [(successor, output) for successor in fused]
+    if len(fused) == 1:
+        return ((fused[0], output),)
     return [(successor, copy.deepcopy(output)) for successor in fused]
 
 

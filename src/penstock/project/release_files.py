@@ -123,7 +123,9 @@ def _mask(lines: list[str], entry: Entry, path: str) -> None:
     if not 0 <= line < len(lines) or value not in lines[line]:
         raise entry.error(path, "a release holds no secrets: write ${NAME}, and set the variable")
     before, _, after = lines[line].rpartition(value)
-    lines[line] = f"{before}{MASK}{after}"
+    # Without quotes, an asterisk begins an alias of YAML.
+    masked = MASK if before.endswith(("'", '"')) else f'"{MASK}"'
+    lines[line] = f"{before}{masked}{after}"
 
 
 def _without_password(found: re.Match[str], masked: dict[str, str], name: str) -> str:

@@ -179,7 +179,8 @@ class Canaries(Noun):
         is_paired = canary.share == "sources"
         for job_id, stage, key, state in self._db.rows("canary_page_jobs", run_id=run.id):
             page = PageSample(run.source_id, run.arm == "canary", state == "quarantined")
-            page.pair = f"{live_id} {stage} {key}" if is_paired else ""
+            page.name = f"{stage} {key}"
+            page.pair = f"{live_id} {page.name}" if is_paired else ""
             pages[job_id] = page
         candidates = self._db.rows("canary_candidates", run_id=run.id)
         parents: dict[int, int | None] = {job_id: parent_id for job_id, _, parent_id in candidates}

@@ -44,7 +44,7 @@ async def discover(ctx: Context) -> AsyncIterator[dict[str, Any]]:
     require_trusted(schema, site.domain, ctx.now(), rules)
     if schema is not None and schema.extracted_by != ctx.source.key:
         # By it the mapper knows whose pages a trial is to replay.
-        site.save(extracted_by=ctx.source.key)
+        site.note_reader(ctx.source.key)
     _depend_on(ctx, schema)
     async for item in listed(ctx, site.web):
         yield item

@@ -23,6 +23,7 @@ from penstock.app.golden.corpus import (
 from penstock.app.golden.offline import blank_project, no_network
 from penstock.app.golden.sample import at_addresses, pages_of, sampled
 from penstock.app.noun import Noun
+from penstock.app.privacy import steps_of
 from penstock.app.views.golden import (
     GoldenCaseView,
     GoldenCheckedView,
@@ -233,7 +234,7 @@ def performed(
     from penstock.engine.dry_run import StoredJob, perform_stored
 
     stored = StoredJob(case.stage, case.key, _encode(case.item), case.at, answers)
-    with no_network():
+    with no_network(), steps_of(project, source.key):
         try:
             tried, missing = perform_stored(project, source, stored)
         except Refused as error:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
@@ -16,14 +18,14 @@ import msgspec
 from penstock.alerts.history import Finding
 from penstock.alerts.rules import RULES
 from penstock.engine.alerting.advice import runbook_command, safe_commands
-from penstock.engine.alerting.sites import NEW, REFERENCES, SITE_SCHEMAS
+from penstock.engine.alerting.sites import NEW, REFERENCES, SITE_SCHEMAS, first_at
 from penstock.errors import PenstockError
 from penstock.http.response import Response
 from penstock.jobs.job import JobState
 from penstock.store.entries import EntryFilter, EntryRow
 from penstock.store.jobs import JobFilter
 from penstock.store.reject_rows import RejectFilter, RejectRow
-from penstock.store.rows import EventRow, JobRow, SnapshotRow
+from penstock.store.rows import EventRow, JobRow, RecordRow, SnapshotRow
 from penstock.store.store import Store
 
 MOST_EXAMPLES = 3
@@ -162,7 +164,7 @@ class EvidenceGatherer:
         if finding.rule in ABOUT_SITES:
             return list(islice(self._of_sites(finding), MOST_EXAMPLES))
         if finding.rule == "references-waiting":
-            return list(islice(self._references(finding), MOST_EXAMPLES))
+            return list(self._references(finding))
         if finding.run is not None:
             return self._pages_of_run(finding.run) or self._failed_jobs(finding)
         return []
@@ -184,7 +186,7 @@ class EvidenceGatherer:
     def _of_sites(self, finding: Finding) -> Iterator[Example]:
         """Selectors with pages of the sites that this source has learned."""
         for row in self._store.records.each(SITE_SCHEMAS):
-            data = row.data if isinstance(row.data, dict) else {}
+            data = _fields(row)
             if (data.get("learned_by") or row.source) == finding.source:
                 about: dict[str, Any] = {"run": row.run, "at": row.updated_at}
                 found = _notes_of(data) if finding.rule == "image-pollution" else _unsure_of(data)
@@ -193,15 +195,17 @@ class EvidenceGatherer:
                     yield Example(what="site", key=key, error=error, url=url, **about)
 
     def _references(self, finding: Finding) -> Iterator[Example]:
-        """Those that are new, in the order of their keys."""
+        """Those that wait for too long, the oldest first."""
         ids = self._store.sources.ensure([finding.source])
-        for row in self._store.records.each(REFERENCES, source_id=ids[finding.source]):
-            data = row.data if isinstance(row.data, dict) else {}
-            if data.get("status", NEW) == NEW and row.updated_at < finding.since:
-                told = f"{data.get('supplier_name') or ''} of {data.get('source_domain') or ''}"
-                url = str(data.get("source_url") or "")
-                about: dict[str, Any] = {"run": row.run, "at": row.updated_at}
-                yield Example(what="reference", key=row.key, error=told, url=url, **about)
+        rows = self._store.records.each(REFERENCES, source_id=ids[finding.source])
+        new = (row for row in rows if _fields(row).get("status", NEW) == NEW)
+        many = min(MOST_EXAMPLES, int(finding.numbers[0].value))
+        for row in nsmallest(many, new, key=partial(first_at, self._store)):
+            data = _fields(row)
+            told = f"{data.get('supplier_name') or ''} of {data.get('source_domain') or ''}"
+            url = str(data.get("source_url") or "")
+            about: dict[str, Any] = {"run": row.run, "at": row.updated_at}
+            yield Example(what="reference", key=row.key, error=told, url=url, **about)
 
     def _of_reject(self, row: RejectRow) -> Example:
         page = next(iter(self._store.snapshots.of_job(row.job_id, 1)), None)
@@ -313,7 +317,9 @@ def _notes_of(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Each note that is not solved: the selector, what is wrong, and the first of its pages."""
     notes = data.get("pollution_notes")
     for note in reversed(notes if isinstance(notes, list) else []):
-        if isinstance(note, dict) and note.get("status") != "solved":
+        if isinstance(note, str):
+            yield note, "", ""  # as an SQL client writes it
+        elif isinstance(note, dict) and note.get("status") != "solved":
             pages = note.get("pages")
             url = str(pages[0]) if isinstance(pages, list) and pages else ""
             yield str(note.get("selector", "")), str(note.get("reason", "")), url
@@ -344,6 +350,10 @@ def _different(rows: list[EntryRow]) -> list[EntryRow]:
     first = {row.cause: row for row in reversed(rows)}
     chosen = [*first.values(), *(row for row in rows if row not in first.values())]
     return chosen[:MOST_EXAMPLES]
+
+
+def _fields(row: RecordRow) -> dict[str, Any]:
+    return row.data if isinstance(row.data, dict) else {}
 
 
 def _of_entry(row: EntryRow) -> Example:

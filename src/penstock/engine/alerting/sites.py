@@ -63,13 +63,15 @@ class SiteWatch:
             self._new.pop(row.key, None)
             return
         if row.key not in self._since:
-            self._since[row.key] = self._first_at(row)
+            self._since[row.key] = first_at(self._store, row)
         self._new[row.key] = row.source, self._since[row.key]
 
-    def _first_at(self, row: RecordRow) -> float:
-        if row.version == 1:
-            return row.updated_at
-        return self._store.records.versions(REFERENCES, row.key)[0].updated_at
+
+def first_at(store: Store, row: RecordRow) -> float:
+    """When a reference was found first."""
+    if row.version == 1:
+        return row.updated_at
+    return store.records.versions(REFERENCES, row.key)[0].updated_at
 
 
 def _site(row: RecordRow) -> tuple[str, SiteFacts]:

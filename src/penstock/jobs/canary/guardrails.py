@@ -59,6 +59,8 @@ class PageSample(msgspec.Struct):
     scored: int = 0
     # What it is compared with where both releases have performed the same page; else pages of its source.
     pair: str = ""
+    # Which page of its source: one that several runs have performed is no duplicate of itself.
+    name: str = ""
 
     @property
     def saved(self) -> int:
@@ -209,11 +211,11 @@ class _Sample:
 
 
 def _repeated(pages: Iterable[PageSample]) -> set[str]:
-    """Keys that more than one page has saved, whoever performed them; a page performed twice is one page."""
+    """Keys that more than one page has saved, whoever performed them; a page performed again is one page."""
     first: dict[str, tuple[int, str]] = {}
     repeated = set()
     for number, page in enumerate(pages):
-        who = (page.source, page.pair) if page.pair else (number, "")
+        who = (page.source, page.name) if page.name else (number, "")
         for key in page.keys:
             if first.setdefault(key, who) != who:
                 repeated.add(key)

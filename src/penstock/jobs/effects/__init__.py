@@ -11,7 +11,7 @@ from penstock.jobs.effects.effects import MOST_EFFECT_BYTES, MOST_EFFECTS, Effec
 from penstock.jobs.effects.notes import Note
 from penstock.jobs.effects.pages import Announced, Extracted
 from penstock.jobs.effects.proposals import Proposed
-from penstock.jobs.effects.records import Merge, Save
+from penstock.jobs.effects.records import Basis, Merge, Save
 from penstock.jobs.effects.rejections import Rejection
 from penstock.jobs.effects.signals import Raised
 
@@ -19,6 +19,7 @@ __all__ = [
     "MOST_EFFECTS",
     "MOST_EFFECT_BYTES",
     "Announced",
+    "Basis",
     "Covered",
     "Effects",
     "Extracted",

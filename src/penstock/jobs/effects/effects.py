@@ -22,7 +22,7 @@ from penstock.jobs.effects.moments import MomentsEffect
 from penstock.jobs.effects.notes import Note, NotesEffect
 from penstock.jobs.effects.pages import Announced, Extracted, PagesEffect
 from penstock.jobs.effects.proposals import ProposalsEffect, Proposed
-from penstock.jobs.effects.records import RecordsEffect, Save
+from penstock.jobs.effects.records import Basis, RecordsEffect, Save
 from penstock.jobs.effects.rejections import Rejection, RejectionsEffect
 from penstock.jobs.effects.samples import Sample, SamplesEffect
 from penstock.jobs.effects.schema import SchemaEffect
@@ -73,6 +73,8 @@ class Effects:
     notes: list[Note] = many(NotesEffect, chunked=True)
     children: list[NewJob] = many(ChildrenEffect, chunked=True)
     saves: list[Save] = many(RecordsEffect, chunked=True)
+    # What some of these were based on.
+    bases: list[Basis] = many(RecordsEffect)
     # How many records this attempt has saved before, in commits of its own.
     saved_before: int = number(RecordsEffect)
     marks: list[Mark] = many(CheckpointsEffect, chunked=True)
@@ -128,6 +130,11 @@ class Effects:
         return {_PLACES[name] for name, value in self.__dict__.items() if value}
 
     @property
+    def is_conditional(self) -> bool:
+        """Whether something that others write decides if it is written at all."""
+        return bool(self.__dict__.get("bases"))
+
+    @property
     def size(self) -> int:
         return self._entries(_CHUNKED)
 
@@ -151,9 +158,13 @@ class Effects:
 
     def pour(self, others: Effects) -> None:
         """Take over what others brought; they are left empty."""
-        for name, theirs in others.take().__dict__.items():
-            if theirs:
-                setattr(self, name, _together(getattr(self, name), theirs))
+        mine, theirs = self.__dict__, others.__dict__
+        for name in list(theirs):
+            brought, known = theirs.pop(name), mine.get(name)
+            if type(known) is list:
+                known += brought  # so it is with each record that a run-level step saves
+            elif brought:
+                setattr(self, name, _together(getattr(self, name), brought))
 
     def _entries(self, names: frozenset[str]) -> int:
         return sum([len(value) for name, value in self.__dict__.items() if name in names])
@@ -184,6 +195,16 @@ _MAKES: dict[str, Callable[[], Any]] = {
 }
 _CHUNKED = frozenset(each.name for each in _FIELDS if each.metadata.get("chunked"))
 _WEIGHED = frozenset(each.name for each in _FIELDS if each.metadata.get("weighed"))
+
+
+def has_children(effects: Effects) -> bool:
+    """Asked of every end: it makes no list where there is none."""
+    return bool(effects.__dict__.get("children"))
+
+
+def saved_bytes(effects: Effects) -> int:
+    """How much its records hold; asked of every page that ended well."""
+    return sum([len(save.data) for save in effects.__dict__.get("saves", ())])
 
 
 def stage(effects: Effects, *, is_redrive: bool = False) -> None:

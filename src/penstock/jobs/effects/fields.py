@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.effects.effect import Ended, Live, Transaction
@@ -37,14 +38,28 @@ def add_fields(
     data: Mapping[str, Any],
     kind_of: Callable[[Any], str],
 ) -> None:
-    """Count the fields of one record."""
+    """Count the fields of one record, and of the objects in it: a row is the `data` of its document."""
     key = f"{collection}{_BETWEEN}{_RECORDS}{_BETWEEN}object"
     counts[key] = counts.get(key, 0) + 1
-    for number, (name, value) in enumerate(data.items()):
-        if number == MOST_FIELDS:
-            return
+    for name, value in islice(_fields(data), MOST_FIELDS):
         key = f"{collection}{_BETWEEN}{name[:LONGEST_NAME]}{_BETWEEN}{kind_of(value)}"
         counts[key] = counts.get(key, 0) + 1
+
+
+def _fields(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in data.items():
+        yield name, value
+        if isinstance(value, dict):
+            yield from ((f"{name}.{inner}", each) for inner, each in value.items())
+
+
+def with_hashed_names(counts: Mapping[str, int], hashed: Callable[[str], str]) -> dict[str, int]:
+    """The same counts, with the names of fields hidden: those of a private source may be what it holds."""
+    found: Counter[str] = Counter()
+    for key, number in counts.items():
+        collection, field, kind = parts_of(key)
+        found[_BETWEEN.join((collection, field and hashed(field), kind))] += number
+    return dict(found)
 
 
 def parts_of(key: str) -> tuple[str, str, str]:

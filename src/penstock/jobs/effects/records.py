@@ -36,12 +36,24 @@ class Save(msgspec.Struct, frozen=True):
     version: str = ""
 
 
+class Basis(msgspec.Struct, frozen=True):
+    """What a save was based on: fields of the record as they were read, as JSON; null: no record."""
+
+    collection: str
+    key: str
+    fields: bytes
+
+
 class RecordsEffect(Wordless):
-    """`saved_before`, which the accounts read, counts what the attempt saved in commits of its own."""
+    """`bases` are compared before anything of the attempt is written; see `store/turn/bases.py`.
+
+    `saved_before`, which the accounts read, counts what the attempt saved in commits of its own.
+    """
 
     def stage(self, effects: Effects, *, is_redrive: bool) -> None:
         """Those of a redrive are meant to be saved: it was asked for because something is mended."""
         if not is_redrive:
+            effects.bases = []
             effects.saves = [replace(save, is_staged=True) for save in effects.saves]
 
     def dry(self, effects: Effects, dried: Effects) -> None:
