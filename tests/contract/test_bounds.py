@@ -40,7 +40,7 @@ def test_following_is_bounded_by_depth_and_count(
     run = world.run(run_id)
     is_cut = found == pages
     assert run.state == "completed"
-    assert run.end_reason == (f"cut: crawl has its {pages} jobs" if is_cut else "")
+    assert run.end_reason == (f"cut: crawl reached its limit of {pages} jobs" if is_cut else "")
     cuts = world.store.journal.events(run_id=run_id, kind="run.limit_reached")
     assert len(cuts) == int(is_cut)
 
@@ -57,6 +57,6 @@ def test_run_of_few_pages_has_no_more_of_them_whatever_is_found(world: World) ->
 
     assert {job.key for job in world.jobs(run_id, stage="extract")} == {"a", "b", "c"}
     world.turn("w", *(done(job) for job in world.claim()))
-    assert world.run(run_id).end_reason == "cut: extract has its 3 jobs"
+    assert world.run(run_id).end_reason == "cut: extract reached its limit of 3 jobs"
     facts = world.store.runs.facts([run_id])[run_id]
     assert facts.options.params == {"of": [1, None]}

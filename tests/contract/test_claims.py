@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from msgspec import structs
 
 from penstock.engine.foreground import nothing_left
 from penstock.gates.capacity import Capacity
 from penstock.gates.fair_shares import LAST, Stretch
-from penstock.gates.lane import LaneLimits
+from penstock.gates.lane import BreakerFacts, Head, Lane, LaneLimits
 from penstock.gates.loaded import Loaded, LoadedSource
 from penstock.jobs.job import AGEING_S
 from penstock.jobs.run import Plan, PlannedStage
+from penstock.store.turn.claim import with_ahead
+from penstock.store.turn.turn import Turn
 from tests.contract.scenes import WIDE, World, a_job, done, quarantined, retried, snoozed, throttled
 
 
@@ -399,3 +402,60 @@ def test_a_source_with_many_runs_is_read_as_a_whole(world: World) -> None:
     heads, _, reached = world.store._db.ready_lanes([], None, False, Stretch(-1, LAST, 2))
 
     assert (sorted(head[1] for head in heads), reached) == (runs, world.source())
+
+
+AHEAD = 50
+
+
+def claim_ahead(world: World, worker: str, ahead: int = AHEAD) -> Turn:
+    wanted = {world.source("acme.com", LaneLimits(concurrency=4)): ahead}
+    return world.turn(worker, capacity=Capacity(1000, ahead=wanted))
+
+
+def test_only_worker_is_given_jobs_ahead_and_told_how_many_may_be_under_way(world: World) -> None:
+    world.start_with_pages(100)
+
+    turn = claim_ahead(world, "w")
+
+    # A server's other databases may have been written meanwhile: then only what is sure is claimed.
+    assert len(turn.claimed) in ({4, 4 + AHEAD} if world.kind.is_shared else {4 + AHEAD})
+    assert turn.bounds == {world.source(): 4}
+
+
+def test_worker_that_is_not_alone_is_given_nothing_ahead(world: World) -> None:
+    world.start_with_pages(100)
+    world.register("v")
+
+    assert len(claim_ahead(world, "w").claimed) == 4
+    assert claim_ahead(world, "v").claimed == []
+
+
+def test_nobody_is_given_a_job_while_more_are_claimed_than_may_be_under_way(world: World) -> None:
+    world.start_with_pages(100)
+    first = claim_ahead(world, "w", 3).claimed
+    world.register("v")
+
+    while len(first) >= 4:
+        assert claim_ahead(world, "v").claimed == []
+        world.turn("w", done(first.pop()))
+
+    assert len(claim_ahead(world, "v").claimed) == 1
+
+
+def test_source_that_is_tried_again_is_not_claimed_ahead() -> None:
+    """A breaker that lets one job through means one."""
+    lane = Lane(
+        1,
+        (Head(1, "extract", "page", 100),),
+        LaneLimits(concurrency=4),
+        breaker=BreakerFacts("half_open", 0.0, 1),
+    )
+
+    assert with_ahead(lane, AHEAD) == lane
+    assert with_ahead(structs.replace(lane, breaker=None), AHEAD).ahead == AHEAD
+
+
+def test_what_takes_up_a_ceiling_is_not_claimed_ahead() -> None:
+    lane = Lane(1, (Head(1, "extract", "page", 100, memory_mb=64.0),), LaneLimits(concurrency=4))
+
+    assert with_ahead(lane, AHEAD) == lane

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.jobs.job import JobState
+from penstock.prove.small_disk import SmallDisk
 from tests.journeys.rig import Rig, until
 
 RECORDS = 600
@@ -44,6 +45,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         )
     yield place
     subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.skipif(bool(SmallDisk.why_not()), reason="can't mount a small file system here")
+def test_small_disk_is_removed_while_a_killed_process_still_has_a_file_open(tmp_path: Path) -> None:
+    with SmallDisk(tmp_path / "small") as disk:
+        still_open = (disk.folder / "log").open("w")
+    with still_open:
+        assert not os.path.ismount(disk.folder)
+        assert list(disk.folder.iterdir()) == []
 
 
 def test_full_disk_is_waited_out(small_disk: Path) -> None:

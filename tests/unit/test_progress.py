@@ -93,6 +93,21 @@ def test_lines_of_a_run_without_pages_come_when_it_moves() -> None:
     ]
 
 
+def test_a_log_of_two_runs_of_a_source_repeats_neither() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    progress = LineProgress(console, VirtualClock())
+    live = a_report("shop", "completed", pages=20, pages_done=20)
+    shadow = RunReport(2, "shop", "replay", "queued", 0.0, dict.fromkeys(COUNTS, 0))
+    for _ in range(3):
+        progress.show([live, shadow])
+
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().splitlines() == [
+        "shop: completed, 20 of 20 pages",
+        "shop: queued",
+    ]
+
+
 def test_a_thousand_sources_do_not_scroll_a_terminal_however_narrow() -> None:
     reports = [each for part in [fifty()] * 20 for each in part]
     for width in (40, 80, 200):

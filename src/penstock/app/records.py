@@ -178,11 +178,14 @@ class Records(Noun):
         table = self.to_arrow(collection, source=source, run=run, include_private=include_private)
         return polars.from_arrow(table)
 
-    def infer_schema(self, collection: str) -> dict[str, Any]:
-        """The JSON Schema that all present records of a collection fit, made from them."""
+    def infer_schema(self, collection: str, *, include_private: bool = False) -> dict[str, Any]:
+        """The JSON Schema that all present records of a collection fit, made from them.
+
+        Records of private sources are left out without `include_private`.
+        """
         from penstock.app.collection_schemas import infer
 
-        return infer(self._project, collection)
+        return infer(self._project, collection, include_private=include_private)
 
     def check_schema(
         self, collection: str, *, schema: str | Path | None = None, limit: int = 20

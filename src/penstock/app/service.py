@@ -104,7 +104,11 @@ class Service(Noun):
         from penstock.engine.supervisor.cell_watch import CellChanged
         from penstock.engine.supervisor.code_reload import CodeChanged
 
-        activity = None if on_activity is None else _activity(on_activity)
+        activity = (
+            None
+            if on_activity is None
+            else _activity(on_activity, self._project.settings.private_sources)
+        )
         options |= {"tell": tell, "activity": activity, "stopping": stopping}
         reason: Literal["idle", "stopped", "code_changed", ""] = ""
         while not reason:
@@ -139,8 +143,10 @@ class Service(Noun):
             )
 
 
-def _activity(on_activity: Callable[[ActivityView], None]) -> Activity:
+def _activity(
+    on_activity: Callable[[ActivityView], None], private_sources: frozenset[str]
+) -> Activity:
     from penstock.app.views.progress import activity_view
     from penstock.engine.leader.activity import Activity
 
-    return Activity(lambda line: on_activity(activity_view(line)))
+    return Activity(lambda line: on_activity(activity_view(line)), private_sources)

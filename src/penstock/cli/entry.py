@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -20,6 +21,8 @@ from penstock.errors import ConfigError, PenstockError, UsageError
 from penstock.journal.origin import CLI, acting_from
 from penstock.version import __version__
 
+# What a command makes while it loads stays: looking for cycles in it costs an eighth of that time by default.
+GC_THRESHOLDS = (50_000, 20, 20)
 WITHOUT_PROJECT = ("init", "demo")
 CELL = "PENSTOCK_CELL"
 EXAMPLES = """\
@@ -37,6 +40,7 @@ Exit codes: 0 done, 2 usage, 3 partial, 4 failed, 5 database, 6 already running,
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and answer with its exit code; no exception leaves this function."""
+    gc.set_threshold(*GC_THRESHOLDS)
     out = Output(_stream(sys.stdout), _stream(sys.stderr))
     try:
         with acting_from(CLI):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -44,7 +45,8 @@ class Capacity:
     """What a worker can take on now: free slots, what is left of its ceilings, and what it has loaded.
 
     One that has not said what it has `loaded` is taken to know everything. With a `scope` it is a drain's,
-    and is given nothing else; without one, nothing of runs that are prepared for drains.
+    and is given nothing else; without one, nothing of runs that are prepared for drains. `ahead` is how many
+    jobs it keeps waiting for each of these sources, beyond what may be under way there.
     """
 
     slots: int
@@ -53,3 +55,4 @@ class Capacity:
     admits: Admits = "all"
     loaded: Loaded | None = None
     scope: DrainScope | None = None
+    ahead: Mapping[int, int] = field(default_factory=dict)

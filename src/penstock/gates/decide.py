@@ -63,7 +63,7 @@ def slots_free(lane: Lane, slot: Slot, now: float) -> int:
     """How many more such jobs have a slot, as far as limits and rates go."""
     if slot == "candidate":
         return max(0, lane.limits.candidates - lane.running_candidates)
-    pages = max(0, concurrency_of(lane, now) - lane.running)
+    pages = max(0, concurrency_of(lane, now) + lane.ahead - lane.running)
     if slot == "background":
         pages = min(pages, max(0, background_of(lane) - lane.running_background))
     return min(pages, _places_soon(lane, now))
@@ -145,7 +145,7 @@ def _window(lane: Lane, slot: Slot, now: float) -> Closed | None:
 def _slots(lane: Lane, slot: Slot, now: float) -> Closed | None:
     if slot == "candidate":
         return None if lane.running_candidates < lane.limits.candidates else Closed("slots")
-    if lane.running >= concurrency_of(lane, now):
+    if lane.running >= concurrency_of(lane, now) + lane.ahead:
         return Closed("slots")
     if slot == "background" and lane.running_background >= background_of(lane):
         return Closed("slots")

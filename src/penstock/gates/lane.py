@@ -69,7 +69,8 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     """A source with work that could start, as it is at this moment.
 
     `level` is how many jobs at once the source bears at present, where that is known to be less than
-    what the configuration allows.
+    what the configuration allows. `ahead` is how many more a worker may claim than may be under way: they
+    wait with it until one of its own has ended, and count as running meanwhile.
     """
 
     source_id: int
@@ -85,6 +86,7 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     breaker: BreakerFacts | None = None
     level: float | None = None
     onboarding: Onboarding | None = None
+    ahead: int = 0
 
 
 class Closed(msgspec.Struct, frozen=True, gc=False):

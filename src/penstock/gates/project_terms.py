@@ -82,6 +82,11 @@ class ProjectTerms:
         scope = f"run:{run_id}"
         return terms.bounds + tuple(_scoped(bound, scope) for bound in each_run)
 
+    def bounds_of(self, source: str) -> tuple[Bound, ...]:
+        """Every budget of a source, also those of each of its runs."""
+        terms = self.sources.get(source, self.others)
+        return (*terms.bounds, *terms.of_each_run)
+
     def terms(self, source: str, host: str, run_id: int = 0) -> Terms:
         """What a request for this source to this host must keep."""
         bounds = self.bounds(source, run_id)

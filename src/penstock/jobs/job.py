@@ -83,7 +83,7 @@ def canonical_key(item: Any) -> str:
 
 def bounded_key(key: str) -> str:
     """The key itself while it is short and can be stored; otherwise its beginning and a digest of it."""
-    if len(key) <= KEY_LENGTH and "\x00" not in key and not _has_surrogates(key):
+    if len(key) <= KEY_LENGTH and "\x00" not in key and (key.isascii() or not _has_surrogates(key)):
         return key
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     start = key[: KEY_LENGTH - 33].encode("utf-8", "ignore").decode().replace("\x00", "")

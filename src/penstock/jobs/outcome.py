@@ -121,6 +121,8 @@ class Settlement(msgspec.Struct, frozen=True):
     # Whatever it is due to, nobody is to have it tried again: a probe's.
     is_final: bool = False
     effects: Effects = msgspec.field(default_factory=Effects)
+    # Its end if what it was based on has changed meanwhile.
+    otherwise: Settlement | None = None
 
 
 class Flush(msgspec.Struct, frozen=True):

@@ -99,6 +99,14 @@ def _altered(retry: RetryClass, choice: RetryChoice) -> RetryClass:
     )
 
 
+OVERTAKEN = Failed(
+    "a record that this attempt was based on has changed meanwhile: it starts over",
+    kind="transient",
+    cause="the record was changed by others",
+    is_answer=True,
+)
+
+
 def settle(
     job: Claimed,
     outcome: Outcome,
@@ -110,7 +118,11 @@ def settle(
 ) -> Settlement:
     """Where this outcome takes the job: its next state, its delay, and whether a try was spent."""
     if isinstance(outcome, Succeeded):
-        return _succeeded(job, outcome.effects, unit, took_s)
+        ended = _succeeded(job, outcome.effects, unit, took_s)
+        if not outcome.effects.is_conditional:
+            return ended
+        otherwise = _settle_failed(replace(ended, effects=Effects()), job, OVERTAKEN, retry, rng)
+        return replace(ended, otherwise=otherwise)
     base = _succeeded(job, Effects(spent=dict(outcome.spent)), unit, took_s)
     match outcome:
         case Skipped(reason, is_rejection=True):

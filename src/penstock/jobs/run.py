@@ -205,7 +205,7 @@ def bounds_of(plan: Plan, pages: int | None) -> dict[str, StageBounds]:
 def cut_words(counts: Mapping[str, StageCount], bounds: Mapping[str, StageBounds]) -> str:
     """Which stages of a run have as many jobs as they may; empty if none has."""
     full = [
-        f"{name} has its {count(most, 'job')}"
+        f"{name} reached its limit of {count(most, 'job')}"
         for name, bound in bounds.items()
         if (most := bound.jobs) is not None and name in counts and counts[name].total >= most
     ]

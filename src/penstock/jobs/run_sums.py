@@ -28,6 +28,8 @@ def fate_of(effects: Effects, has_changed: bool | None) -> Fate:
     looked. One that came through to the end without saving anything was accepted all the same: what
     its last step did with it is the pipeline's business.
     """
+    if not effects:
+        return "accepted"
     if effects.saves or effects.saved_before or effects.probed.get("would_save"):
         is_duplicate = has_changed is False and not effects.saved_before
         return "duplicate" if is_duplicate else "accepted"

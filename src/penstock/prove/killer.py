@@ -40,8 +40,9 @@ class Killer:
         self.place = place
         self.rng = rng
         self.run_id = run_id
-        # On average half of this between two kills, and as many again while those that died are settled.
-        self.most = max(1, 3 * pages // (4 * kills))
+        # On average half of this between two kills, and several times as many while those that died are
+        # settled: what was claimed ahead has died, too.
+        self.most = max(1, pages // (4 * kills))
         self.is_after_start = True
         self.deaths: dict[str, int] = dict.fromkeys(VICTIMS, 0)
         self.strikes: list[Strike] = []

@@ -29,7 +29,11 @@ class SmallDisk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        subprocess.run(["umount", str(self.folder)], check=True, capture_output=True)
+        # Detached at once: a process that was just killed may have a file open for a moment more.
+        words = ["umount", "--lazy", str(self.folder)]
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise OSError(f"unmounting {self.folder} failed: {done.stderr.strip()}")
 
     def grow(self) -> None:
         """Let there be space again."""

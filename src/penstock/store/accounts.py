@@ -43,7 +43,11 @@ def count_candidates(
     """Count what became of the candidates that succeeded; `has_changed` is what their saves did, by job."""
     counts: Counter[tuple[int, str]] = Counter()
     for end, job in ends:
-        if not isinstance(end, Settlement) or end.state is not JobState.SUCCEEDED:
+        if (
+            not isinstance(end, Settlement)
+            or end.unit == "page"
+            or end.state is not JobState.SUCCEEDED
+        ):
             continue
         unit = end.unit or ledger.stages(job.run_id)[job.stage].unit
         if unit == "candidate":

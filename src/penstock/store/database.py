@@ -96,6 +96,10 @@ class Database(Protocol):
         """
         ...
 
+    def lanes_are_as_read(self) -> bool:
+        """Whether nobody has committed anything since this transaction read lanes; asked behind locks."""
+        ...
+
     @property
     def avoided(self) -> frozenset[int]:
         """Runs that somebody keeps locked, and of which this transaction had better move nothing."""

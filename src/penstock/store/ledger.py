@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.jobs.job import JobState, Unit
+from penstock.jobs.job import Claimed, JobState, Owned, Unit
 from penstock.jobs.run import RunKind, StageBounds
 from penstock.journal.event import Event
 from penstock.store.database import Database, to_json
@@ -101,6 +101,16 @@ class Ledger:
         delta = self._delta(run_id, stage)
         delta[_PLACE[leaves]] -= 1
         delta[_PLACE[enters]] += 1
+
+    def all_moved(
+        self, jobs: Iterable[Claimed | Owned], leaves: JobState, enters: JobState
+    ) -> None:
+        """The same for many: they are of few stages."""
+        counts = Counter([(job.run_id, job.stage) for job in jobs])
+        for (run_id, stage), many in counts.items():
+            delta = self._delta(run_id, stage)
+            delta[_PLACE[leaves]] -= many
+            delta[_PLACE[enters]] += many
 
     def added(self, run_id: int, stage: str, unit: str) -> None:
         self._delta(run_id, stage)[_PLACE[JobState.QUEUED]] += 1

@@ -81,7 +81,11 @@ def read_present(db: Database, keys: Iterable[Where]) -> dict[Where, Present]:
 
 def where_of(save: Save) -> Where:
     """The collection and key that a save is stored under."""
-    return bounded_text(save.collection, NAME_BYTES), bounded_text(save.key, KEY_BYTES)
+    return place_of(save.collection, save.key)
+
+
+def place_of(collection: str, key: str) -> Where:
+    return bounded_text(collection, NAME_BYTES), bounded_text(key, KEY_BYTES)
 
 
 def _tell_overwritten(db: Database, ledger: Ledger, overwritten: Overwritten) -> None:

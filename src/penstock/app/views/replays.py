@@ -41,8 +41,8 @@ class ReplayPagesView(View, frozen=True, kw_only=True):
 class FieldView(View, frozen=True, kw_only=True):
     """A field that differs. `before` or `after` is missing where the field is: null is a value."""
 
-    field: str
-    path: list[str | int]
+    field: ContentKey[str]
+    path: Content[list[str | int]]
     before: Content[Any] = msgspec.UNSET
     after: Content[Any] = msgspec.UNSET
 
@@ -77,7 +77,7 @@ class TotalsView(View, frozen=True, kw_only=True):
     conflicts: int
     newer: int
     scores: ScoresView
-    fields: dict[str, int]
+    fields: Content[dict[str, int]]
 
     @property
     def differences(self) -> int:

@@ -50,6 +50,7 @@ ORDER = {
 ACTIVE = ("running", "paused")
 OPEN = (*ACTIVE, "draft", "queued")
 LONGEST_NAME, LONGEST_CURSOR = 20, 40
+Which = tuple[str, int]
 # Of the source, the bar, the pages, the state and what else there is to say.
 MIN_WIDTHS = (8, 0, 0, 9, 0)
 
@@ -189,8 +190,9 @@ class LineProgress:
     def __init__(self, console: Console, clock: Clock | None = None) -> None:
         self._console = console
         self._clock = clock or SystemClock()
-        self._told: dict[str, tuple[str, object, float]] = {}
-        self._ended: dict[str, str] = {}
+        # By source and run: a shadow is a second run of its source.
+        self._told: dict[Which, tuple[str, object, float]] = {}
+        self._ended: dict[Which, str] = {}
         self._total, self._total_at = "", float("-inf")
 
     def __enter__(self) -> LineProgress:
@@ -206,11 +208,11 @@ class LineProgress:
             self._show_each(reports)
 
     def _show_many(self, reports: list[RunReport]) -> None:
-        ended = {each.source: each for each in reports if each.state not in OPEN}
-        for source, each in ended.items():
-            if self._ended.get(source) != each.state:
+        ended = {_which(each): each for each in reports if each.state not in OPEN}
+        for which, each in ended.items():
+            if self._ended.get(which) != each.state:
                 self._console.print(_line(each))
-        self._ended = {source: each.state for source, each in ended.items()}
+        self._ended = {which: each.state for which, each in ended.items()}
         total, now = _total(reports), self._clock.monotonic()
         is_last = len(ended) == len(reports)
         if total != self._total and (is_last or now >= self._total_at + LINE_EVERY_S):
@@ -220,11 +222,15 @@ class LineProgress:
     def _show_each(self, reports: list[RunReport]) -> None:
         for each in reports:
             at = (each.counts["pages_done"], each.counts["saved"], each.requests, each.cursor)
-            state, before, seconds = self._told.get(each.source, ("", None, 0.0))
+            state, before, seconds = self._told.get(_which(each), ("", None, 0.0))
             has_moved = at != before and each.seconds - seconds >= LINE_EVERY_S
             if each.state != state or has_moved:
-                self._told[each.source] = (each.state, at, each.seconds)
+                self._told[_which(each)] = (each.state, at, each.seconds)
                 self._console.print(_line(each))
+
+
+def _which(report: RunReport) -> Which:
+    return (report.source, report.run)
 
 
 def _line(report: RunReport) -> str:

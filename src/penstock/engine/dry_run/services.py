@@ -64,7 +64,7 @@ class DryServices:
 
     async def _fetch(self, job: Claimed, url: str, options: dict[str, Any]) -> Response:
         bring: Bring | None = options.pop("bring", None)
-        for ours in ("hands_over", "is_unkept", "made_with"):
+        for ours in ("hands_over", "is_anew", "is_unkept", "made_with"):
             options.pop(ours, None)
         if not self._is_offline and bring is not None:
             return await bring(None, None)
@@ -112,6 +112,9 @@ class DryServices:
 
     async def pages_after(self, job: Claimed, after_url: str, limit: int) -> list[KnownPage]:
         return []
+
+    async def last_stored(self, job: Claimed, url: str) -> Response | None:
+        return None
 
     async def own_records(
         self, job: Claimed, collection: str, after_key: str, limit: int

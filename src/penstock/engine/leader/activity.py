@@ -7,9 +7,11 @@ beyond is counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from penstock.store.rows import Cursor, EventRow, RunRow
 from penstock.store.store import Store
@@ -26,6 +28,14 @@ WARNINGS = frozenset(
         *("run.partial", "run.failed", "run.counts_mismatch", "breaker.opened", "cause.escalated"),
         *("job.quarantined", "schedule.missed", "source.degraded", "budget.exhausted"),
         *("alert.opened", "alert.reopened"),
+    }
+)
+# Whose details may quote an error, or what a source brought: of private sources they are not told.
+QUOTING = frozenset(
+    {
+        *(kind for kind in KINDS if kind.startswith("run.")),
+        *("job.quarantined", "breaker.opened", "breaker.closed", "cause.escalated"),
+        *("source.degraded", "source.recovered"),
     }
 )
 PAGE = 500
@@ -52,8 +62,9 @@ class _Named:
 class Activity:
     """Follows the journal from when it is first asked, and says each line once."""
 
-    def __init__(self, say: Callable[[Line], None]) -> None:
+    def __init__(self, say: Callable[[Line], None], private_sources: Collection[str] = ()) -> None:
         self._say = say
+        self._private = private_sources
         self._cursor: Cursor | None = None
         self._named: dict[str, _Named] = {}
         self.ended: Counter[str] = Counter()
@@ -74,7 +85,8 @@ class Activity:
         while is_full:
             rows, self._cursor = store.journal.follow_kinds(self._cursor, KINDS, PAGE)
             for row in rows:
-                self._tell(store, row)
+                is_quoted = row.kind in QUOTING and row.source in self._private
+                self._tell(store, msgspec.structs.replace(row, detail="") if is_quoted else row)
             is_full = len(rows) == PAGE
         self._tell_counts(store.now())
 

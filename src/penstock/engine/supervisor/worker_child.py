@@ -60,7 +60,7 @@ class WorkerChild:
         os.set_blocking(control, False)
         deadlines = SharedDeadlines.create(settings.worker.slots, now)
         command = [
-            sys.executable, "-P", "-m", "penstock.engine.worker.process",
+            sys.executable, "-P", "-m", "penstock.engine.worker",
             "--project", str(settings.root), "--worker", name, "--admits", admits,
             "--control", str(theirs), "--deadlines", str(deadlines.descriptor),
         ]  # fmt: skip

@@ -29,6 +29,8 @@ class Spending:
         self._loaded: dict[int, tuple[int, float]] = {}
         # What the steps of a stage were seen to spend.
         self._spenders: dict[tuple[str, str], set[str]] = {}
+        # Sources by whether a budget counts that, as far as it is known.
+        self._paid: dict[str, bool] = {}
         # The budgets that are used up, as the last claim found them.
         self._exhausted: dict[tuple[str, str, str], BudgetRow] = {}
 
@@ -72,7 +74,10 @@ class Spending:
         they have spent is charged with the commit.
         """
         if effects and effects.spent:
-            self._spenders.setdefault((source, job.stage), set()).update(effects.spent)
+            known = self._spenders.setdefault((source, job.stage), set())
+            if not known.issuperset(effects.spent):
+                known.update(effects.spent)
+                self._paid.clear()
             effects.charges = [
                 (bound, effects.spent[bound.measure])
                 for bound in self._rules.bounds(source, job.run_id)
@@ -88,6 +93,21 @@ class Spending:
         """The run and the requests that were put into these effects, which are written now."""
         return self._loaded.pop(id(effects), (0, 0.0))
 
+    def is_paid(self, source: str, stages: Iterable[Stage]) -> bool:
+        """Whether a budget of the source counts what its steps spend, which is known once they have."""
+        if not self._has_budgets:
+            return False
+        if source not in self._paid:
+            spent = {
+                measure for stage in stages for measure in self._spent_by(source, stage.name, stage)
+            }
+            bounds = self._rules.bounds_of(source)
+            self._paid[source] = any(bound.measure in spent for bound in bounds)
+        return self._paid[source]
+
+    def _spent_by(self, source: str, name: str, stage: Stage) -> frozenset[str]:
+        return stage.spends | self._spenders.get((source, name), set())
+
     def stops(self, job: Claimed, source: str, stage: Stage, kind: str) -> str:
         """Why this job is set aside without being begun; empty if it may begin.
 
@@ -98,7 +118,7 @@ class Spending:
         if not self._exhausted or stage.is_gather:
             return ""
         needs_all = slot_of(stage.unit, kind) != "candidate"
-        spends = stage.spends | self._spenders.get((source, job.stage), set())
+        spends = self._spent_by(source, job.stage, stage)
         for bound in self._rules.bounds(source, job.run_id):
             if not needs_all and bound.measure not in spends:
                 continue

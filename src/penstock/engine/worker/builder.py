@@ -13,6 +13,7 @@ from penstock.engine.tracing.attempts import AttemptTracer
 from penstock.engine.worker.attempts import Attempts
 from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.calls import Calls
+from penstock.engine.worker.claimed_ahead import ClaimedAhead
 from penstock.engine.worker.deadlines import Deadlines
 from penstock.engine.worker.ends import Ends
 from penstock.engine.worker.exchange import Exchange
@@ -34,6 +35,7 @@ from penstock.engine.worker.store_backoff import StoreBackoff
 from penstock.engine.worker.streams import Streams, fill_gap
 from penstock.engine.worker.turn_times import TurnTimes
 from penstock.gates.capacity import DrainScope
+from penstock.gates.lane import LaneLimits
 from penstock.gates.loaded import Loaded
 from penstock.gates.project_terms import ProjectTerms, rules_of
 from penstock.http.browser.browsers import Browsers
@@ -241,6 +243,17 @@ class WorkerBuilder:
         )
 
     @cached_property
+    def limits(self) -> Mapping[int, LaneLimits]:
+        return self.project.limits()
+
+    def is_paid(self, source_id: int) -> bool:
+        """Whether the source has a budget that its steps use up by themselves."""
+        config = self.sources.get(source_id)
+        return config is not None and self.spending.is_paid(
+            config.settings.key, config.graph.stages
+        )
+
+    @cached_property
     def attempts(self) -> Attempts:
         store = self.resources.store
         return Attempts(
@@ -252,6 +265,7 @@ class WorkerBuilder:
             spending=self.spending,
             streams=Streams(self.name, store, self.ask, partial(fill_gap, store, self.sources)),
             snapshot_writer=self.snapshot_writer,
+            ahead=ClaimedAhead(self.resources.clock, self.limits, self.is_paid),
             output=self.output,
             tracer=self.tracer,
         )
@@ -264,7 +278,7 @@ class WorkerBuilder:
             calls=self.resources.calls,
             clock=self.resources.clock,
             backoff=self.backoff,
-            limits=self.project.limits(),
+            limits=self.limits,
             attempts=self.attempts,
             runs=self.runs,
             hosts=self.limiter.hosts,

@@ -106,10 +106,11 @@ class Worker:
         while not self._is_buried:
             turn = await self._turn()
             if turn is not None:
-                self.attempts.begin(turn.claimed)
+                self.attempts.begin(turn.claimed, turn.bounds)
             if self.must_be_recycled:
                 self._is_draining = True
             if self._is_draining:
+                self.attempts.release_waiting()
                 self.attempts.release_streams()
             if self._is_draining and not self._has_business():
                 break
@@ -142,6 +143,8 @@ class Worker:
         except StoreError as error:
             self._is_in_doubt = True
             delay_s = self.backoff.wait_s(error)
+            if self.backoff.is_full:
+                self.attempts.release_waiting()
         else:
             self._note(turn, began)
             self.ends.answer(turn, ends)
@@ -170,8 +173,9 @@ class Worker:
         if self._is_draining or is_full or self.clock.monotonic() < self._claim_at:
             return Capacity(0, admits=self.admits)
         running = self.running
-        room = (running.free_slots, running.cpu, running.memory_mb)
-        return Capacity(*room, self.admits, self.exchange.loaded, self.scope)
+        ahead = self.attempts.ahead
+        room = (max(0, running.free_slots - len(ahead)), running.cpu, running.memory_mb)
+        return Capacity(*room, self.admits, self.exchange.loaded, self.scope, ahead.wanted())
 
     async def _wait(self, turn: Turn | None, grace_ends: float | None) -> None:
         """Until something finished, something is due, or another process changed something."""
@@ -193,7 +197,7 @@ class Worker:
 
     async def _rest(self) -> None:
         """Let more attempts end and share the next turn: each turn costs the same, however few it is for."""
-        while len(self.ends) < len(self.running) / 2:
+        while len(self.ends) < (len(self.running) + len(self.attempts.ahead)) / 2:
             left_s = self._rest_until - self.clock.monotonic()
             if left_s <= 0:
                 return
@@ -212,6 +216,10 @@ class Worker:
         if is_idle or now - self._reviewed_at < REVIEW_S:
             return
         self._reviewed_at = now
+        if self._is_in_doubt:
+            self.attempts.ahead.start_over()
+        else:
+            self.attempts.release_waiting(only_late=True)
         with suppress(StoreError):  # the next turn meets the same trouble and deals with it
             await self.review.look(now)
             if self._is_in_doubt:

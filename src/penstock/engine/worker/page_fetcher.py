@@ -140,6 +140,10 @@ class PageFetcher:
         options["etag"] = options["last_modified"] = None
         return await self._kept(errand.job, await self._send(errand, options))
 
+    async def last_stored(self, job: Claimed, url: str) -> Response | None:
+        """A page as it was stored last, by whatever run."""
+        return await self._stored(job, await self.ask(lambda: self.store.snapshots.last(url)))
+
     async def _stored(
         self, job: Claimed, row: SnapshotRow | None, *, not_modified: bool = False
     ) -> Response | None:

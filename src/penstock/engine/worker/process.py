@@ -1,4 +1,4 @@
-"""A worker as a process of its own: `python -m penstock.engine.worker.process`.
+"""A worker as a process of its own: `python -m penstock.engine.worker`.
 
 It is started by a supervisor, which writes lines to a pipe that nobody else knows of: `beat` (the lease
 was renewed, by a call that was made at this time of the monotonic clock), `drain`, and nothing more when
@@ -67,7 +67,7 @@ Built: TypeAlias = tuple[Worker, Callable[[], Awaitable[None]]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="penstock.engine.worker.process")
+    parser = argparse.ArgumentParser(prog="penstock.engine.worker")
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--env")
     # The release that is performed, if it is not the project's own files.
@@ -129,6 +129,7 @@ async def _work(
     output: StepOutput,
 ) -> int:
     gc.freeze()
+    gc.enable()
     deadlines = Deadlines(shared)
     worker, close = build(deadlines=deadlines, output=output)
     lifeline.attach(_OnLoop(worker, asyncio.get_running_loop()))
@@ -264,7 +265,3 @@ def _die_with_parent() -> None:
     """On Linux, have the kernel end us with the supervisor; elsewhere the end of stdin does."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

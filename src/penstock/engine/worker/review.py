@@ -44,7 +44,8 @@ class Review:
     async def release_unheard(self) -> None:
         """A turn that failed may have been written all the same: release what it claimed unheard."""
         owned = await self.calls(lambda: self.store.workers.jobs_of(self.worker))
-        for job_id, attempt in sorted(owned - set(self.running) - self.ends.attempts):
+        known = set(self.running) | self.attempts.ahead.attempts | self.ends.attempts
+        for job_id, attempt in sorted(owned - known):
             reason = "claimed in a turn that was not answered"
             self.ends.add(Settlement(job_id, attempt, JobState.QUEUED, reason=reason))
 

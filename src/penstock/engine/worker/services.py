@@ -112,6 +112,9 @@ class StepServices:
     async def pages_after(self, job: Claimed, after_url: str, limit: int) -> list[KnownPage]:
         return await self._ask(lambda: self._store.pages.after(job.source_id, after_url, limit))
 
+    async def last_stored(self, job: Claimed, url: str) -> Response | None:
+        return await self._fetching.last_stored(job, url)
+
     async def own_records(
         self, job: Claimed, collection: str, after_key: str, limit: int
     ) -> list[tuple[str, Any]]:

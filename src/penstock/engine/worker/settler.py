@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from penstock.engine.worker.budget_use import Spending
 from penstock.engine.worker.ends import Ends
@@ -13,12 +14,14 @@ from penstock.engine.worker.private_words import PrivateMasker
 from penstock.engine.worker.redaction import redact_notes, redacted
 from penstock.engine.worker.stage_config import SourceConfig, StageConfigs
 from penstock.jobs.effects import Effects
+from penstock.jobs.effects.fields import with_hashed_names
 from penstock.jobs.effects.samples import sample_of
 from penstock.jobs.job import Claimed, Unit
 from penstock.jobs.outcome import Flush, Outcome, Succeeded
 from penstock.jobs.probe import without_retries
 from penstock.jobs.repeats import Sayings
 from penstock.jobs.retry import RetryClass, settle
+from penstock.private_words import hashed
 from penstock.settings.secrets import Masker, masker_for
 
 Where = tuple[int, int]
@@ -51,6 +54,7 @@ class Settler:
         if not isinstance(outcome, Succeeded) or outcome.effects:
             outcome = redacted(outcome, self._masker(job))
         end = settle(job, outcome, retry, self.rng, unit, took_s, useful_for_s)
+        self._hide_fields(job, end.effects)
         if job.attempt > 1 and end.effects:
             self._key(job, end.effects)
         if self._sayings:
@@ -70,6 +74,7 @@ class Settler:
         self._sample(job, effects)
         effects = self.runs.policy(job.run_id).committed(effects)
         redact_notes(effects, self._masker(job))
+        self._hide_fields(job, effects)
         where = (job.id, job.attempt)
         self._flush_counts[where] = number = self._flush_counts.get(where, 0) + 1
         self._key(job, effects)
@@ -94,6 +99,13 @@ class Settler:
         if source is None or not source.settings.private:
             return masker
         return PrivateMasker(masker, source.settings.key, job.key)
+
+    def _hide_fields(self, job: Claimed, effects: Effects) -> None:
+        """Of a private source, the names of fields are hashed before drift tells of them."""
+        source = self.sources.get(job.source_id) if effects.fields else None
+        if source is not None and source.settings.private:
+            hide = partial(hashed, source=source.settings.key)
+            effects.fields = with_hashed_names(effects.fields, hide)
 
     def _sample(self, job: Claimed, effects: Effects) -> None:
         """For the guardrails of a canary, if it is one of its runs."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from penstock.clock import Clock
@@ -94,20 +93,22 @@ class SnapshotWriter:
         """Put a payload on the disk; answers with the response and the id of its snapshot."""
         loop = asyncio.get_running_loop()
         fetched = _Fetched(job, response, self._new_id(), loop.create_future())
-        with self._waiting(job):
-            if len(response.body) > LARGE:
-                await self._pack(fetched)
-            self._fetched.append(fetched)
-            if self._writing is None or self._writing.done():
-                self._writing = loop.create_task(self._write_all())
-            await fetched.kept
+        self._begin_wait(job)
+        if len(response.body) > LARGE:
+            await self._pack(fetched)
+        self._fetched.append(fetched)
+        if self._writing is None or self._writing.done():
+            self._writing = loop.create_task(self._write_all())
+        await fetched.kept
+        self._end_wait(job)
         return replace(response, snapshot_id=fetched.snapshot_id, content_hash=fetched.hash)
 
     async def read(self, job: Claimed, row: SnapshotRow, *, not_modified: bool = False) -> Response:
         """A stored page again. Its body may lie under another address that had the same one."""
         place = SegmentPlace(row.hash, row.segment, row.offset, row.length)
-        with self._waiting(job):
-            capture = await self._read(place)
+        self._begin_wait(job)
+        capture = await self._read(place)
+        self._end_wait(job)
         return Response(
             row.final_url or row.url,
             row.url,
@@ -152,11 +153,11 @@ class SnapshotWriter:
         if self._writing is not None:
             self._writing.cancel()
 
-    @contextmanager
-    def _waiting(self, job: Claimed) -> Iterator[None]:
-        """Remembered beyond the end of an attempt that is stopped in here, for its excuse."""
+    def _begin_wait(self, job: Claimed) -> None:
+        """Remembered beyond the end of an attempt that is stopped meanwhile, for its excuse."""
         self._waits.setdefault((job.id, job.attempt), self._clock.monotonic())
-        yield
+
+    def _end_wait(self, job: Claimed) -> None:
         self._waits.pop((job.id, job.attempt), None)
 
     def _has_passed(self, since: float) -> bool:
@@ -219,7 +220,7 @@ class SnapshotWriter:
         places = {place.hash: place for place in found if self._snapshots.holds(place)}
         lost = known.keys() - places.keys()
         new = {
-            key: fetched.packed or self._capture(fetched.response)
+            key: fetched.packed or self._capture(fetched.response, key)
             for key, fetched in zip(hashes, batch, strict=True)
             if key not in places
         }
@@ -231,7 +232,7 @@ class SnapshotWriter:
             for key, fetched in zip(hashes, batch, strict=True)
         ]
 
-    def _capture(self, response: Response) -> Capture:
+    def _capture(self, response: Response, digest: str = "") -> Capture:
         """The page as it goes into an archive, which is read by other tools and handed on.
 
         Its address and headers there are for people alone: whoever fetches or replays has those of the
@@ -244,6 +245,7 @@ class SnapshotWriter:
             {name: mask(value) for name, value in without_cookies(response.headers).items()},
             response.body,
             response.fetched_at,
+            digest,
         )
 
     def _new_id(self) -> int:

@@ -10,7 +10,8 @@ import logging
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
@@ -51,10 +52,18 @@ class StepOutput:
         self._lines: list[LogLine] = []
         self._said: OrderedDict[tuple[int, int], _Said] = OrderedDict()
         self._of_runs: OrderedDict[int, int] = OrderedDict()
+        self._private: set[int] = set()
 
     @property
     def has_lines(self) -> bool:
         return bool(self._lines)
+
+    def conceal(self, source_id: int) -> None:
+        """What this source's steps say is private: it is kept, and goes nowhere else."""
+        self._private.add(source_id)
+
+    def is_private(self, job: Claimed | None) -> bool:
+        return job is not None and job.source_id in self._private
 
     def write(self, job: Claimed, level: str, text: str) -> None:
         """Text as it is printed: lines are kept when they have ended, or when the attempt has."""
@@ -123,7 +132,7 @@ class StepOutput:
 
 
 class StepStream:
-    """Standard output or error of a worker. What a step writes is kept, and passed on as before."""
+    """Standard output or error of a worker. What a step writes is kept; what is not private is shown, too."""
 
     def __init__(self, usual: TextIO, level: str, output: StepOutput) -> None:
         self._usual = usual
@@ -134,7 +143,7 @@ class StepStream:
         job = performing.get()
         if job is not None:
             self._output.write(job, self._level, str(text))
-        return self._usual.write(text)
+        return len(text) if self._output.is_private(job) else self._usual.write(text)
 
     def writelines(self, lines: Any) -> None:
         for line in lines:
@@ -160,8 +169,37 @@ class StepLog(logging.Handler):
         job = performing.get()
         if job is not None:
             self._output.add(job, record.levelname.lower(), f"{record.name}: {text}")
-        if record.levelno >= logging.WARNING:
+        if record.levelno >= logging.WARNING and not self._output.is_private(job):
             self._shown.write(text + "\n")
+
+
+class _StepsLeftOut:
+    """Standard output or error of a process without what steps write to it."""
+
+    def __init__(self, usual: TextIO) -> None:
+        self._usual = usual
+
+    def write(self, text: str) -> int:
+        return len(text) if performing.get() is not None else self._usual.write(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._usual, name)
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """While this lasts, what steps print is dropped: in a dry run of a private source."""
+    usual = sys.stdout, sys.stderr
+    ours = tuple(cast(TextIO, _StepsLeftOut(each)) for each in usual)
+    sys.stdout, sys.stderr = ours
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = usual
 
 
 def catch(output: StepOutput) -> None:

@@ -18,15 +18,12 @@ FROM (SELECT id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id
 SELECT id FROM penstock.source WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: lock_free_runs
-SELECT r.id, (
-  SELECT count(*) FILTER (WHERE t.floor IS NULL) FROM penstock.tally AS t
-  WHERE t.run_id = r.id AND t.id > coalesce((
-    SELECT f.floor FROM penstock.tally AS f WHERE f.run_id = r.id AND f.floor IS NOT NULL ORDER BY f.id DESC LIMIT 1
-  ), 0)
-)
-FROM (
-  SELECT id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-) AS r;
+-- Without their tallies: what is claimed is settled, and then they are counted.
+SELECT id FROM penstock.run WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: committed
+-- What is committed at this moment: two that are equal have nothing between them.
+SELECT pg_current_snapshot()::text;
 
 -- name: locked_runs
 -- Active runs of which the row, or that of the source, is locked by somebody else just now.
@@ -44,9 +41,9 @@ SELECT id FROM penstock.job WHERE id = ANY (%(ids)s::bigint[]) AND run_id = ANY 
 
 -- name: sum_up
 -- Under the lock of their runs. Nothing is updated: a row with many versions that a snapshot keeps is slow to read.
+-- One floor for all of them, taken before the sums get their ids: one for each would have to be joined to every line.
 WITH place AS MATERIALIZED (
-  SELECT f.run_id, f.floor, nextval('penstock.tally_id_seq') AS next_floor
-  FROM penstock.run_floor AS f WHERE f.run_id = ANY (%(ids)s::bigint[])
+  SELECT f.run_id, f.floor FROM penstock.run_floor AS f WHERE f.run_id = ANY (%(ids)s::bigint[])
 ), gone AS (
   DELETE FROM penstock.tally WHERE ctid = ANY (ARRAY(
     SELECT t.ctid FROM place AS p
@@ -56,6 +53,8 @@ WITH place AS MATERIALIZED (
     inserted, updated, unchanged, rejected, retried, throttled,
     candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
     pages_unchanged, disallowed, requests, bytes, seconds, money, pages_added, candidates_added, pages_missing
+), next_floor AS MATERIALIZED (
+  SELECT nextval('penstock.tally_id_seq') AS floor
 )
 INSERT INTO penstock.tally (
   run_id, stage, floor, queued, running, waiting, held, succeeded, skipped, quarantined, cancelled,
@@ -63,7 +62,7 @@ INSERT INTO penstock.tally (
   candidates_accepted, candidates_rejected, candidates_duplicate, candidates_passed, candidates_dropped,
   pages_unchanged, disallowed, requests, bytes, seconds, money, pages_added, candidates_added, pages_missing
 )
-SELECT g.run_id, g.stage, p.next_floor,
+SELECT g.run_id, g.stage, n.floor,
   sum(g.queued), sum(g.running), sum(g.waiting), sum(g.held),
   sum(g.succeeded), sum(g.skipped), sum(g.quarantined), sum(g.cancelled),
   sum(g.inserted), sum(g.updated), sum(g.unchanged), sum(g.rejected), sum(g.retried), sum(g.throttled),
@@ -71,8 +70,8 @@ SELECT g.run_id, g.stage, p.next_floor,
   sum(g.candidates_passed), sum(g.candidates_dropped), sum(g.pages_unchanged), sum(g.disallowed),
   sum(g.requests), sum(g.bytes), sum(g.seconds), sum(g.money),
   sum(g.pages_added), sum(g.candidates_added), sum(g.pages_missing)
-FROM gone AS g JOIN place AS p ON p.run_id = g.run_id
-GROUP BY g.run_id, g.stage, p.next_floor;
+FROM next_floor AS n CROSS JOIN gone AS g
+GROUP BY g.run_id, g.stage, n.floor;
 
 -- name: ended_with_tallies
 -- From one run that has tallies to the next, not over all tallies.

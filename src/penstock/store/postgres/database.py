@@ -101,13 +101,26 @@ class PostgresDatabase(Session):
         self, source_ids: Sequence[int], run_ids: Sequence[int]
     ) -> tuple[set[int], set[int]]:
         self.has_locked = True
-        lanes = self.rows("lock_free_lanes", ids=array_of(source_ids))
-        lanes = lanes or self._lock_soon("lock_lanes", source_ids[:1])
-        runs = self.rows("lock_free_runs", ids=array_of(run_ids)) if lanes else []
-        runs = runs or (self._lock_soon("lock_runs", run_ids[:1]) if lanes else [])
-        self._locked_runs.update(run_id for run_id, _ in runs)
-        self._sum_up(runs)
-        return {source_id for (source_id,) in lanes}, {run_id for run_id, _ in runs}
+        lanes = self._lock_free("lock_free_lanes", "lock_lanes", source_ids)
+        runs = self._lock_free("lock_free_runs", "lock_runs", run_ids) if lanes else set()
+        self._locked_runs.update(runs)
+        return lanes, runs
+
+    def _lock_free(self, free: str, waiting: str, ids: Sequence[int]) -> set[int]:
+        """Those of these that nobody has locked; else the first, waited for, and what is free then.
+
+        Another worker's turn has mostly had all of them, and let go of all at once.
+        """
+        found = {row[0] for row in self.rows(free, ids=array_of(ids))}
+        if not found:
+            found = {row[0] for row in self._lock_soon(waiting, ids[:1])}
+            if found and len(ids) > 1:
+                found |= {row[0] for row in self.rows(free, ids=array_of(ids[1:]))}
+        return found
+
+    def lanes_are_as_read(self) -> bool:
+        # Whoever was at it committed before our locks were free, or will find them taken.
+        return self._lanes_read == {self.value("committed")}
 
     def _lock_soon(self, name: str, ids: Sequence[int]) -> list[Any]:
         """Wait a moment for these; nothing is locked if they are not free by then."""
@@ -147,9 +160,10 @@ class PostgresDatabase(Session):
         stretch: Stretch = ALL,
     ) -> tuple[list[Any], list[Any], int]:
         where = {"sources": None if sources is None else to_json(sources), **stretch._asdict()}
-        heads, running, reached = self.json(
+        heads, running, reached, committed = self.json(
             "ready_lanes", floors=to_json(floors), for_drains=for_drains, **where
         )
+        self._lanes_read.add(committed)
         return heads, running, reached
 
     def new_job_ids(self, count: int) -> Sequence[int]:

@@ -66,8 +66,9 @@ WITH ended AS (
   WHERE id = ANY (%(ids)s::bigint[]) AND attempt = %(attempt)s AND state || '' = 'running' AND worker || '' = %(worker)s
   RETURNING id, run_id, source_id, stage, attempt, flushes
 ), noted AS (
-  INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor)
-  SELECT %(now)s, 'job.succeeded', source_id, run_id, id, attempt, %(worker)s FROM ended
+  INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, tx)
+  SELECT %(now)s, 'job.succeeded', source_id, run_id, id, attempt, %(worker)s, (SELECT pg_current_xact_id()::text::bigint)
+  FROM ended
 )
 SELECT id, run_id, source_id, stage, attempt, flushes FROM ended;
 
@@ -151,7 +152,8 @@ WHERE id = ANY (translate(%(ids)s, '[]', '{}')::bigint[]) AND state || '' = 'wai
 -- name: ready_lanes
 -- The heads of what is queued (SQLite's ready_heads), and what is running (as running_counts): each counter is added up
 -- once for both. A stage's floor is looked up in an object of all of them: a join without hashes would be quadratic.
--- The last part is the source up to which these are all: that of the run with the number most, or the end.
+-- Then the source up to which these are all: that of the run with the number most, or the end. The last part is what
+-- was committed when it was read.
 WITH reach AS MATERIALIZED (
   SELECT coalesce((
     SELECT source_id FROM penstock.run
@@ -202,7 +204,7 @@ SELECT json_build_array((
   SELECT coalesce(json_agg(json_build_array(n.source_id, n.unit, n.kind, n.running)), '[]') FROM (
     SELECT source_id, unit, kind, sum(running)::bigint AS running FROM g WHERE running > 0 GROUP BY source_id, unit, kind
   ) AS n
-), (SELECT source_id FROM reach))::text;
+), (SELECT source_id FROM reach), pg_current_snapshot()::text)::text;
 
 -- name: suspect_heads
 -- The heads of ready_lanes, for jobs under which two workers died already, and only those.
@@ -299,8 +301,9 @@ WITH begun AS (
   WHERE id = ANY (%(ids)s::bigint[]) AND state || '' = 'queued'
   RETURNING id, run_id, source_id, stage, key, attempt, tries, throttles, deaths, is_resumed
 ), noted AS (
-  INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor)
-  SELECT %(now)s, 'job.started', source_id, run_id, id, attempt, %(worker)s FROM begun
+  INSERT INTO penstock.event (at, kind, source_id, run_id, job_id, attempt, actor, tx)
+  SELECT %(now)s, 'job.started', source_id, run_id, id, attempt, %(worker)s, (SELECT pg_current_xact_id()::text::bigint)
+  FROM begun
 )
 SELECT b.id, b.run_id, b.source_id, b.stage, b.key, b.attempt, b.tries, b.throttles, b.deaths, b.is_resumed,
   coalesce(i.item, ''), i.snapshot_id

@@ -84,6 +84,8 @@ class Session:
         self._connection: Connection | None = None
         self._is_pooled = False
         self._locked_runs: set[int] = set()
+        # What was committed at each moment at which this transaction has read lanes.
+        self._lanes_read: set[str] = set()
         self._has_news = False
         self._is_writing = False
         self._is_reading = False
@@ -215,6 +217,7 @@ class Session:
 
     def _begin(self) -> float:
         self._locked_runs.clear()
+        self._lanes_read.clear()
         connection = self._open()
         began = self._clock.monotonic()
         cursor = connection.execute(BEGIN)

@@ -9,6 +9,9 @@ WHERE NOT EXISTS (SELECT 1 FROM penstock.migration WHERE contracts > :schema)
 -- Renews even a lease that has run out, as long as nobody buried the worker: after the machine slept, its own beat comes first.
 UPDATE penstock.worker SET lease_expires_at = :now + :lease_s WHERE id = :id;
 
+-- name: other_workers
+SELECT count(*) FROM penstock.worker WHERE id <> :id;
+
 -- name: expired
 SELECT id FROM penstock.worker WHERE lease_expires_at <= :now ORDER BY id;
 

@@ -293,6 +293,9 @@ class SqliteDatabase:
     ) -> tuple[set[int], set[int]]:
         return set(source_ids), set(run_ids)
 
+    def lanes_are_as_read(self) -> bool:
+        return True
+
     def lock_runs(self, run_ids: Sequence[int]) -> None:
         return None
 

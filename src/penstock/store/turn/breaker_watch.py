@@ -281,8 +281,8 @@ def _again(end: Settlement) -> Settlement:
     return replace(end, state=JobState.QUEUED, spends_try=False, delay_s=0.0, cause="")
 
 
-def begin_tries(db: Database, ledger: Ledger, watch: Watch, lanes: Sequence[Lane]) -> None:
-    """Write down that these lanes are tried again; before they are locked."""
+def begin_tries(db: Database, ledger: Ledger, watch: Watch, lanes: Sequence[Lane]) -> bool:
+    """Write down which of these lanes are tried again, and whether any is; before they are locked."""
     now = ledger.now
     due = [
         lane.source_id
@@ -292,13 +292,14 @@ def begin_tries(db: Database, ledger: Ledger, watch: Watch, lanes: Sequence[Lane
         and lane.breaker.opens_at <= now
     ]
     if not due:
-        return
+        return False
     keys = source_keys(db, watch, due)
     before = locked_breakers(db, now, keys.values())
     after = {key: half_open(breaker, now) for key, breaker in before.items()}
     write_breakers(
         db, ledger, before, after, {keys[source_id]: (source_id, 0) for source_id in due}
     )
+    return True
 
 
 def _feel(

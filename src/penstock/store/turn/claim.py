@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
 import msgspec
+from msgspec import structs
 
 from penstock.gates.capacity import WARD_DEATHS, Capacity, DrainScope
 from penstock.gates.decide import decide
-from penstock.gates.fair_shares import AllLanes, Grant, Room, Stretch, confirm
+from penstock.gates.fair_shares import LAST, AllLanes, Grant, Room, Stretch, confirm
 from penstock.gates.lane import BreakerFacts, Closed, Head, Lane, LaneLimits, Slot, limits_for
 from penstock.gates.loaded import Loaded
 from penstock.gates.onboarding import Onboarding
@@ -55,30 +56,71 @@ class LaneReader:
     """The lanes as a claim reads them: no more of them than it needs. `seen` are those that it has read."""
 
     def __init__(
-        self, db: Queues, limits: Mapping[int, LaneLimits], floors: Floors, capacity: Capacity
+        self,
+        db: Queues,
+        limits: Mapping[int, LaneLimits],
+        memory: Memory,
+        capacity: Capacity,
+        worker: str,
     ) -> None:
         self._db = db
         self._limits = limits
-        self._floors = floors
+        self._memory = memory
         self._capacity = capacity
         self.seen: list[Lane] = []
-        # Suspects are few, and so is what is prepared for drains: these are known as a whole.
-        self._is_small = capacity.admits == "suspect" or capacity.scope is not None
+        # Suspects are few, and so is what is prepared for drains: these are known as a whole. So is a
+        # ring that was no longer than the worker has slots: all of it would be read in two parts.
+        self._is_part = capacity.admits == "suspect" or capacity.scope is not None
+        self._is_small = self._is_part or memory.ring_length <= capacity.slots
         self._known: AllLanes | None = None
+        self._worker = worker
+        self._ahead: Mapping[int, int] | None = None
 
     def read(self, stretch: Stretch) -> tuple[Sequence[Lane], int]:
         if not self._is_small:
-            return self._read(stretch)
+            lanes, reached = self._read(stretch)
+            # A second part of the ring ends before its beginning, a first one that is all begins there.
+            is_whole = reached == stretch.until and (stretch.until < LAST or stretch.after == -1)
+            self._memory.ring_length = len(self.seen) if is_whole else LAST
+            return lanes, reached
         if self._known is None:
             self._known = AllLanes(self._read(ALL)[0])
+            if not self._is_part:
+                self._memory.ring_length = len(self.seen)
         return self._known.read(stretch)
 
     def _read(self, stretch: Stretch) -> tuple[list[Lane], int]:
         capacity = self._capacity
         about = (capacity.admits, None, capacity.loaded, capacity.scope)
-        lanes, reached = read_lanes(self._db, self._limits, self._floors, *about, stretch=stretch)
+        floors = self._memory.floors
+        lanes, reached = read_lanes(self._db, self._limits, floors, *about, stretch=stretch)
+        if self._ahead is None:
+            self._ahead = capacity.ahead if capacity.ahead and self._is_alone() else {}
+        if self._ahead:
+            lanes = [with_ahead(lane, self._ahead.get(lane.source_id, 0)) for lane in lanes]
         self.seen += lanes
         return lanes, reached
+
+    def _is_alone(self) -> bool:
+        """Whether there is no other worker, from whom jobs that wait with this one would be kept.
+
+        That keeps the limits, too: while one worker has more jobs of a lane than may be under way, nobody
+        else is given any of it. Asked behind the lanes: if somebody registers after that, what was read is
+        not as it was any more, and what was granted is confirmed without anything ahead.
+        """
+        return not self._db.value("other_workers", id=self._worker)
+
+
+def with_ahead(lane: Lane, ahead: int) -> Lane:
+    """The lane with so many jobs to be claimed beyond its slots, where nothing speaks against it.
+
+    What takes up the worker's ceilings is claimed when it can begin, and a source that is being tried is
+    not asked for more than its breaker lets through.
+    """
+    is_tried = lane.breaker is not None and lane.breaker.state != "closed"
+    if not ahead or is_tried or any(head.cpu or head.memory_mb for head in lane.heads):
+        return lane
+    return structs.replace(lane, ahead=ahead)
 
 
 def claim(
@@ -98,9 +140,10 @@ def claim(
     memory.watch.look(lanes)
     if not lanes:
         return []
-    begin_tries(db, ledger, memory.watch, _granted(lanes, grants))
+    has_tried = begin_tries(db, ledger, memory.watch, _granted(lanes, grants))
     if db.is_shared and grants:
-        grants = _confirmed(db, memory, lanes, grants, limits, capacity, now)
+        about = (limits, capacity, now)
+        grants = _confirmed(db, memory, lanes, grants, *about, has_tried=has_tried)
     picked = pick(db, memory.floors, worker, grants, capacity.admits, capacity.scope)
     if not picked:
         return []
@@ -109,8 +152,7 @@ def claim(
         ledger.journal(RunStarted(), source_id, run_id, actor=worker)
     ledger.write_events()
     claimed = db.start(now, worker, list(picked))
-    for job in claimed:
-        ledger.moved(job.run_id, job.stage, JobState.QUEUED, JobState.RUNNING)
+    ledger.all_moved(claimed, JobState.QUEUED, JobState.RUNNING)
     return claimed
 
 
@@ -133,6 +175,8 @@ def _confirmed(
     limits: Mapping[int, LaneLimits],
     capacity: Capacity,
     now: float,
+    *,
+    has_tried: bool,
 ) -> list[Grant]:
     """What was granted on a glance, cut down to what is there once nobody else can take it."""
     source_of = {head.run_id: lane.source_id for lane in lanes for head in lane.heads}
@@ -142,8 +186,8 @@ def _confirmed(
     free = [
         each for each in grants if each.run_id in runs and source_of[each.run_id] in free_sources
     ]
-    if not free:
-        return []
+    if not free or (not has_tried and db.lanes_are_as_read()):
+        return free
     locked = sorted({source_of[grant.run_id] for grant in free})
     found = ready_lanes(
         db, limits, memory.floors, capacity.admits, locked, capacity.loaded, capacity.scope

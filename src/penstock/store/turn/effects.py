@@ -52,8 +52,10 @@ def _by_effect(accepted: Sequence[Ended]) -> Iterable[tuple[Effect, list[Ended]]
     """Each effect, with the ends that have something of it."""
     found: list[list[Ended]] = [[] for _ in ALL_EFFECTS]
     for pair in accepted:
-        for place in pair[0].effects.places:
-            found[place].append(pair)
+        effects = pair[0].effects
+        if effects:
+            for place in effects.places:
+                found[place].append(pair)
     return zip(ALL_EFFECTS, found, strict=True)
 
 

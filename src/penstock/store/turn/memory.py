@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.gates.fair_shares import FairShares
+from penstock.gates.fair_shares import LAST, FairShares
 from penstock.store.history import Marks
 from penstock.store.turn.breaker_watch import Watch
 from penstock.store.turn.watermarks import Floors
@@ -18,3 +18,5 @@ class Memory:
     floors: Floors = field(default_factory=Floors)
     watch: Watch = field(default_factory=Watch)
     marks: Marks = field(default_factory=Marks)
+    # How many lanes the last claim that read all of them has found; nothing is known of it at first.
+    ring_length: int = LAST

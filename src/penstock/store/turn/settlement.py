@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
-from penstock.jobs.effects.effects import uncommitted
+from penstock.jobs.effects.effects import has_children, uncommitted
 from penstock.jobs.job import JobState, Owned
 from penstock.jobs.outcome import Flush, Settlement
+from penstock.jobs.retry import OVERTAKEN
 from penstock.journal.job_events import (
     AttemptEnd,
     JobCancelled,
@@ -22,6 +24,7 @@ from penstock.journal.job_events import (
 )
 from penstock.store.database import Database, to_json
 from penstock.store.ledger import Ledger
+from penstock.store.turn.bases import are_kept
 from penstock.store.turn.effects import End, add_effects
 from penstock.store.turn.failures import judge, note_failures
 from penstock.store.turn.host_waits import note_host_waits
@@ -50,7 +53,8 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
 
     An attempt ends once: whatever it sends after its end is late too. A flush that was sent again,
     because the answer to the first was not heard, is written already. One that wants children of a
-    stage that its run does not have is quarantined instead.
+    stage that its run does not have is quarantined instead, and one that was based on a record which others
+    have changed ends as its `otherwise`.
     """
     accepted = Accepted([], [], [], [], {}, set())
     owned, ended = _owned(db, ledger, worker, ends)
@@ -60,6 +64,11 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
         if job is None:
             accepted.lost.append(end.job_id)
             continue
+        if fence in ended:  # nothing that it brings is to be looked at
+            accepted.ends.append((end, job))
+            accepted.settled.append(end.job_id)
+            del owned[fence]
+            continue
         if isinstance(end, Flush) and end.number:
             if end.number <= accepted.flushes.get(job.id, job.flushes):
                 accepted.settled.append(end.job_id)
@@ -67,17 +76,15 @@ def accept(db: Database, ledger: Ledger, worker: str, ends: Sequence[End]) -> Ac
             accepted.flushes[job.id] = end.number
             if end.is_progress:
                 accepted.renewed.add(job.id)
-        unknown = _unknown_stage(ledger, job, end) if end.effects.children else None
-        written = end if unknown is None else _refusal(end, unknown)
+        written = _written(db, ledger, job, end, accepted)
         accepted.ends.append((written, job))
-        if isinstance(written, Settlement) and fence not in ended:
+        if isinstance(written, Settlement):
             accepted.unsettled.append((written, job))
-        if isinstance(end, Flush) and unknown is not None:
+            del owned[fence]
+        if isinstance(end, Flush) and written is not end:
             accepted.lost.append(end.job_id)
         else:
             accepted.settled.append(end.job_id)
-        if isinstance(written, Settlement):
-            del owned[fence]
     return accepted
 
 
@@ -95,8 +102,7 @@ def _owned(
         is_plain = _is_plain(end) and sent[end.job_id] == 1
         (plain if is_plain else others).append((end.job_id, end.attempt))
     ended, rest = db.fence(ledger.now, worker, plain, others)
-    for job in ended:
-        ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
+    ledger.all_moved(ended, JobState.RUNNING, JobState.SUCCEEDED)
     owned = {(job.id, job.attempt): job for job in (*ended, *rest)}
     return owned, {(job.id, job.attempt) for job in ended}
 
@@ -104,8 +110,26 @@ def _owned(
 def _is_plain(end: End) -> bool:
     """Whether nothing that it brings can stand in the way of its success."""
     return (
-        isinstance(end, Settlement) and end.state is JobState.SUCCEEDED and not end.effects.children
+        isinstance(end, Settlement)
+        and end.state is JobState.SUCCEEDED
+        and not has_children(end.effects)
+        and not end.effects.is_conditional
     )
+
+
+def _written(db: Database, ledger: Ledger, job: Owned, end: End, accepted: Accepted) -> End:
+    """The end itself, or another one where something stands in the way of what it brings."""
+    unknown = _unknown_stage(ledger, job, end) if has_children(end.effects) else None
+    if unknown is not None:
+        error = f"its run was started without a stage {unknown!r}: the pipeline has changed; start a new run"
+        return _refusal(end, error, f"no stage {unknown!r} in its run")
+    if not end.effects.is_conditional:
+        return end
+    if are_kept(db, end.effects, [each.effects for each, _ in accepted.ends]):
+        return end
+    if isinstance(end, Settlement) and end.otherwise is not None:
+        return replace(end.otherwise, effects=uncommitted(end.effects))
+    return _refusal(end, OVERTAKEN.error, OVERTAKEN.cause)
 
 
 def _unknown_stage(ledger: Ledger, job: Owned, end: End) -> str | None:
@@ -113,10 +137,7 @@ def _unknown_stage(ledger: Ledger, job: Owned, end: End) -> str | None:
     return next((child.stage for child in end.effects.children if child.stage not in known), None)
 
 
-def _refusal(end: End, stage: str) -> Settlement:
-    error = (
-        f"its run was started without a stage {stage!r}: the pipeline has changed; start a new run"
-    )
+def _refusal(end: End, error: str, cause: str) -> Settlement:
     return Settlement(
         end.job_id,
         end.attempt,
@@ -124,7 +145,7 @@ def _refusal(end: End, stage: str) -> Settlement:
         spends_try=True,
         reason="data",
         error=error,
-        cause=f"no stage {stage!r} in its run",
+        cause=cause,
         effects=uncommitted(end.effects),
     )
 
@@ -146,8 +167,7 @@ def settle(db: Database, ledger: Ledger, actor: str, accepted: Accepted) -> None
         ledger.moved(job.run_id, job.stage, JobState.RUNNING, end.state)
     if succeeded:
         db.succeed(ledger.now, actor, succeeded)
-        for job in succeeded:
-            ledger.moved(job.run_id, job.stage, JobState.RUNNING, JobState.SUCCEEDED)
+        ledger.all_moved(succeeded, JobState.RUNNING, JobState.SUCCEEDED)
     if others:
         _settle_others(db, ledger, actor, others)
         note_failures(db, ledger, others, escalated)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.gates.capacity import Capacity
+from penstock.gates.decide import concurrency_of
 from penstock.gates.lane import Lane, LaneLimits
 from penstock.jobs.job import Claimed, JobState
 from penstock.journal.job_events import JobDue
@@ -49,6 +50,8 @@ class Turn:
     is_buried: bool = False
     now: float = 0.0
     closed_hosts: Mapping[str, float] = field(default_factory=dict)
+    # How many jobs may be under way at sources of which more were claimed, so that some have to wait.
+    bounds: Mapping[int, int] = field(default_factory=dict)
     rest_s: float = 0.0
     # Jobs whose ends were not looked at, because somebody else keeps their run locked: to be sent again.
     postponed: frozenset[int] = frozenset()
@@ -77,6 +80,7 @@ def take_turn(
         ended_runs = advance_runs(db, ledger, now)
         claimed: list[Claimed] = []
         closed_hosts: dict[str, float] = {}
+        bounds: dict[int, int] = {}
         if capacity.slots > 0 and not is_buried:
             if db.has_to_let_go:
                 ledger.write()
@@ -86,6 +90,7 @@ def take_turn(
             lanes: list[Lane] = []
             if not is_buried:
                 claimed, lanes = start_work(db, memory, ledger, worker, capacity, limits)
+            bounds = {lane.source_id: concurrency_of(lane, now) for lane in lanes if lane.ahead}
             next_due = soonest(next_due, *(opening(lane, now) for lane in lanes))
             closed_hosts = db.json("closed_hosts", now=now) if claimed else {}
         ledger.write()
@@ -101,6 +106,7 @@ def take_turn(
         is_buried,
         now,
         closed_hosts,
+        bounds,
     )
 
 
@@ -118,7 +124,7 @@ def start_work(
 
     The explanation of why something does not start takes this very step, and undoes it.
     """
-    lanes = LaneReader(db, limits, memory.floors, capacity)
+    lanes = LaneReader(db, limits, memory, capacity, worker)
     return claim(db, memory, ledger, worker, capacity, limits, lanes), lanes.seen
 
 
