@@ -345,6 +345,51 @@ def test_a_worker_that_is_killed_leaves_no_chromium_behind() -> None:
     assert not Path(folder).exists()
 
 
+def test_pages_of_tabs_that_take_turns_need_no_new_process(shared: SharedBrowsers) -> None:
+    drawing = Drawing(shared, {f"/{number}": f"<p>{number}</p>" for number in range(16)})
+    seen: set[int] = set()
+
+    async def draw() -> None:
+        for number in range(0, 16, 2):
+            pages = [drawing.drawn(f"/{each}") for each in (number, number + 1)]
+            await asyncio.gather(*pages)
+            seen.update(renderers(shared))
+
+    drawing.run(draw())
+    # One for each tab, and what was there before.
+    assert len(seen) <= 6
+
+
+def renderers(shared: SharedBrowsers) -> list[int]:
+    found = [(pid, looked_at(pid)) for each in shared.browsers.pids for pid in below(each)]
+    return [pid for pid, process in found if process is not None and process.is_page]
+
+
+def test_chromium_leaves_out_all_that_playwright_has_it_leave_out(shared: SharedBrowsers) -> None:
+    Drawing(shared, {"/": "<p>text</p>"}).draw("/")
+    words = [
+        set(word.removeprefix("--disable-features=").split(","))
+        for each in shared.browsers.pids
+        for word in command_line(below(each))
+        if word.startswith("--disable-features=")
+    ]
+    theirs, ours = words[0], words[-1]
+    assert theirs <= ours
+    assert "SpareRendererForSitePerProcess" in ours - theirs
+
+
+def command_line(pids: list[int]) -> list[str]:
+    """Of chromium's own process: the others have a type."""
+    lines = [Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in pids]
+    [found] = [
+        line
+        for line in lines
+        if "--remote-debugging-pipe" in line
+        and not any(word.startswith("--type=") for word in line)
+    ]
+    return found
+
+
 def test_memory_counts_for_each_page_and_for_all_together() -> None:
     def page(pid: int, memory: int) -> Process:
         return Process(pid, memory, is_page=True)

@@ -32,6 +32,28 @@ QUIET = (
     "--disable-speech-api",
     "--disable-breakpad",
 )
+# What chromium leaves out. It goes by its last list alone, so what Playwright leaves out is named again. It keeps
+# one process at hand for the next page of one context: where tabs of two contexts take turns, each page would
+# end the other's and start its own.
+LEFT_OUT = (
+    "SpareRendererForSitePerProcess",
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "TcpPortRandomizationWin",
+    "ThirdPartyStoragePartitioning",
+    "msEdgeUpdateLaunchServicesPreferredVersion",
+    "msForceBrowserSignIn",
+)
 # Run in every frame before its own scripts: what would only fail is not there to be tried.
 INIT_SCRIPT = """(() => {
   for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport", "EventSource"])
@@ -42,7 +64,7 @@ INIT_SCRIPT = """(() => {
 
 
 def arguments() -> list[str]:
-    return [*NO_WAY_OUT, *QUIET]
+    return [*NO_WAY_OUT, *QUIET, "--disable-features=" + ",".join(LEFT_OUT)]
 
 
 def has_sandbox() -> bool:
