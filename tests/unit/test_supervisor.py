@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.engine.supervisor.store_trouble import StoreTrouble
 from penstock.engine.supervisor.watch import Contact
 from penstock.engine.supervisor.worker_child import WorkerChild
+from penstock.engine.supervisor.worker_process import WorkerProcess
 from penstock.engine.supervisor.worker_slots import BEAT_S, Slot, WorkerSlots
 from penstock.engine.worker.calls import InOneThread
 from penstock.engine.worker.deadlines import SharedDeadlines
@@ -26,10 +28,12 @@ def project(tmp_path: Path) -> Project:
     return Project.load(tmp_path)
 
 
+def waiting() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+
+
 async def waiting_child(name: str) -> WorkerChild:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", "import sys; sys.stdin.read()", stdin=asyncio.subprocess.PIPE
-    )
+    process = WorkerProcess(waiting())
     _, control = os.pipe()
     output = asyncio.create_task(asyncio.sleep(0))
     long_ago = asyncio.get_running_loop().time() - 2 * BEAT_S
@@ -91,7 +95,7 @@ def test_jobs_are_not_blamed_for_the_silence_of_a_supervisor_that_was_stopped(
             child.process.kill()
             await child.process.wait()
             # As a worker ends that heard of no beat in time.
-            child.process._transport._returncode = EXIT_BURIED  # type: ignore[attr-defined]
+            child.process.returncode = EXIT_BURIED
             await workers.take_back(child)
         finally:
             await child.end()

@@ -65,9 +65,12 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.app.early_start import expect_work
     from penstock.cli.commands.run import tell_queued, work_on
     from penstock.cli.lookup import opened
 
+    if not args.plan and not args.detach:
+        expect_work()
     with opened(args) as project:
         if args.plan:
             plan = project.backfills.plan(**_range(args))

@@ -69,6 +69,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.app.early_start import expect_work
     from penstock.app.moments import length
     from penstock.cli.lookup import opened
 
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
             "drain what? A STEP, or --stages to list them" if not args.step else "STEP or --stages",
             f"penstock drain {args.run_id} --stages",
         )
+    if not args.stages:
+        expect_work()
     with opened(args) as project:
         if args.stages:
             return _list(project, args)

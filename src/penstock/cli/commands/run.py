@@ -75,6 +75,7 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.app.early_start import expect_work
     from penstock.cli.lookup import opened
 
     if bool(args.names) == args.all:
@@ -82,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
             "name the sources, or say --all" if args.all else "run what? A SOURCE, or --all",
             "penstock sources lists them",
         )
+    if not args.detach and not args.draft:
+        expect_work()
     with opened(args) as project:
         found = _started(project, args)
         runs = [each.run for each in found.runs if each.run is not None]

@@ -32,9 +32,9 @@ QUIET = (
     "--disable-speech-api",
     "--disable-breakpad",
 )
-# What chromium leaves out. It goes by its last list alone, so what Playwright leaves out is named again. It keeps
-# one process at hand for the next page of one context: where tabs of two contexts take turns, each page would
-# end the other's and start its own.
+# What chromium leaves out. It goes by its last list alone, so what Playwright leaves out is named again. It
+# keeps one process at hand for the next page of one context: where tabs of two contexts take turns, each page
+# would end the other's and start its own.
 LEFT_OUT = (
     "SpareRendererForSitePerProcess",
     "AimEnabled",
