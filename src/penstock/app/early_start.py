@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 def expect_work() -> None:
-    """Start a worker's process; if no work begins after all, it is ended with this one."""
+    """Start a worker's process, before anything else is loaded; if no work begins, it ends with this one."""
     from penstock.engine.supervisor.early_worker import start_early
 
     start_early()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from penstock.app.early_start import expect_work
 from penstock.cli import exits
 from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_reason
@@ -65,12 +66,11 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from penstock.app.early_start import expect_work
+    if not args.plan and not args.detach:
+        expect_work()
     from penstock.cli.commands.run import tell_queued, work_on
     from penstock.cli.lookup import opened
 
-    if not args.plan and not args.detach:
-        expect_work()
     with opened(args) as project:
         if args.plan:
             plan = project.backfills.plan(**_range(args))
