@@ -11,7 +11,7 @@ from penstock.builder.registry import builder
 from penstock.jobs.job import JobState
 from penstock.jobs.transitions import OPEN_JOB_STATES
 from penstock.pipeline.selection import select
-from tests.journeys.rig import Rig, until
+from tests.journeys.rig import Rig, kill, until
 from tests.journeys.test_prepared_runs import STAGES, STEPS
 
 __all__ = [
@@ -25,11 +25,12 @@ __all__ = [
     "dataset_of",
     "days_rig",
     "edges_of",
+    "kill_amid",
     "mended",
     "rig_of",
     "source",
     "task_of",
-    "wait_for_drain",
+    "waiting_rig_of",
 ]
 
 DAYS = """
@@ -64,6 +65,36 @@ def source(pages: int, **params: Any) -> dict[str, Any]:
 
 def rig_of(folder: Path, pages: int, store: str = "sqlite:penstock.db", **params: Any) -> Rig:
     return Rig(folder, {"shop": source(pages, **params)}, STEPS, store=store)
+
+
+# A drain does hundreds of such pages between two looks of whoever wants to kill it: so it waits half-way.
+WAITING = """
+import time
+from pathlib import Path
+
+
+def wait(stage, page, ctx):
+    go = Path(__file__).with_name(f"go-{stage}")
+    is_late = stage in ctx.params["waits"] and page["number"] >= ctx.params["pages"] // 2
+    while is_late and not go.exists():
+        time.sleep(0.01)
+"""
+
+
+def waiting_rig_of(folder: Path, pages: int, *stages: str) -> Rig:
+    """In these stages the second half of the pages waits until `kill_amid` has killed their drain."""
+    steps = STEPS
+    for stage in ("extract", "clean"):
+        begin = f"def {stage}(page, ctx):\n"
+        assert begin in steps
+        steps = steps.replace(begin, f"{begin}    wait({stage!r}, page, ctx)\n")
+    return Rig(folder, {"shop": source(pages, waits=stages)}, steps + WAITING)
+
+
+def kill_amid(rig: Rig, stage: str, ended: int) -> None:
+    """Kill the drain that has done so many jobs of a stage; the next one does not wait."""
+    kill(_drain_amid(rig, stage, ended))
+    (rig.folder / f"go-{stage}").touch()
 
 
 def days_rig(folder: Path) -> Rig:
@@ -176,7 +207,7 @@ def edges_of(profile: str) -> set[tuple[str, str]]:
     return {(before, each.name) for each in select(builder, profile).steps for before in each.after}
 
 
-def wait_for_drain(rig: Rig, stage: str, ended: int) -> int:
+def _drain_amid(rig: Rig, stage: str, ended: int) -> int:
     """Until a drain has done so many jobs of a stage: the process of its task."""
 
     def is_amid() -> bool:

@@ -18,12 +18,13 @@ from tests.bridges.scenes import (
     assert_sound,
     days_rig,
     edges_of,
+    kill_amid,
     mended,
     rig_of,
-    wait_for_drain,
+    waiting_rig_of,
 )
 from tests.journeys.holding import HOLDING, held, holding_source, let_go
-from tests.journeys.rig import Rig, kill, until
+from tests.journeys.rig import Rig, until
 
 SUCCESS, RESTARTED = dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_RESTARTED
 PAGES = 40
@@ -60,14 +61,14 @@ def test_op_that_is_killed_is_retried_by_dagster_and_doubles_nothing(
     tmp_path: Path, dagster_home: Path
 ) -> None:
     pages = 400
-    with rig_of(tmp_path, pages) as rig:
+    with waiting_rig_of(tmp_path, pages, "extract", "clean") as rig:
         file = jobs_file(
             tmp_path,
             "shop = pipeline_job(folder, 'shop', retry_policy=again, retry_policy_others=again)",
         )
         with executing(file, "penstock_shop", dagster_home) as process:
             for stage in ("extract", "clean"):
-                kill(wait_for_drain(rig, stage, pages // 10))
+                kill_amid(rig, stage, pages // 10)
                 until(lambda: stage in steps_that(dagster_home, RESTARTED), "it is retried")  # noqa: B023
             process.wait(600)
 

@@ -33,12 +33,13 @@ from tests.bridges.scenes import (
     builder_shaped,
     days_rig,
     edges_of,
+    kill_amid,
     mended,
     rig_of,
-    wait_for_drain,
+    waiting_rig_of,
 )
 from tests.journeys.holding import HOLDING, held, holding_source, let_go, wait_until_held
-from tests.journeys.rig import Rig, kill, until
+from tests.journeys.rig import Rig, until
 
 PAGES = 40
 
@@ -83,11 +84,11 @@ def test_flow_runs_a_source_from_end_to_end_and_shows_what_it_did(tmp_path: Path
 def test_flow_run_that_is_killed_and_retried_doubles_nothing(tmp_path: Path) -> None:
     pages = 400
     with (
-        rig_of(tmp_path, pages) as rig,
+        waiting_rig_of(tmp_path, pages, "extract") as rig,
         serving(tmp_path, "shop = pipeline_flow(folder, 'shop')", "penstock shop") as name,
     ):
         number = started(name)
-        kill(wait_for_drain(rig, "extract", pages // 10))
+        kill_amid(rig, "extract", pages // 10)
         ended(number, "Crashed")
         assert rig.run(1).state == "running"
         prefect("flow-run", "retry", str(number))
