@@ -29,7 +29,6 @@ from penstock.store.noun import Noun
 # Lines of the journal that are read at once, and how many reads make one transaction that has few sums.
 LINES = 2000
 READS = 10
-BATCH = LINES * READS
 MOST_SUMS = 5000
 # Hours are kept for five weeks, days for two years.
 KEEP_S = {HOUR_S: 35 * 86_400.0, DAY_S: 731 * 86_400.0}
@@ -66,10 +65,6 @@ class Rollups(Noun):
     def fold(self) -> int:
         """Sum a batch of what was written since the last time; answers how many rows, 0 when all is done."""
         return self._fold_journal() + self._fold_measured()
-
-    def waiting(self) -> int:
-        """How many lines of the journal are not summed yet, about: on a server some ids have none."""
-        return int(self._db.value("journal_last_id")) - read_position(self._db).line
 
     def _fold_journal(self) -> int:
         began = read_position(self._db)

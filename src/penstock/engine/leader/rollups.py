@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.clock import Clock
-from penstock.store.rollups import BATCH, LINES
+from penstock.store.rollups import LINES
 from penstock.store.store import Store
 
 EVERY_S = 5.0
@@ -30,8 +30,7 @@ class RollupChore:
             self._note_at = now + BACKLOG_EVERY_S
         if now >= self._prune_at:
             self._prune(now)
-        # Where much is written, whole batches are summed beside the work, and not all at its end.
-        if now < self._fold_at and self._store.rollups.waiting() < BATCH:
+        if now < self._fold_at:
             return False
         if self._store.rollups.fold() >= LINES:
             return True
