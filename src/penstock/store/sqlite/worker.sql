@@ -25,6 +25,12 @@ SET state = CASE WHEN deaths + 1 >= :max_deaths THEN 'quarantined' ELSE 'queued'
 WHERE state = 'running' AND worker = :id
 RETURNING id, run_id, source_id, stage, attempt, state;
 
+-- name: release_waiting
+-- What a dead worker had claimed ahead and not begun.
+UPDATE job SET state = 'queued', is_resumed = 1, worker = NULL, at = :now
+WHERE state = 'running' AND worker = :id AND id IN (SELECT value FROM json_each(:ids))
+RETURNING id, run_id, source_id, stage, attempt, state;
+
 -- name: release_jobs
 UPDATE job SET state = 'queued', is_resumed = 1, worker = NULL, at = :now
 WHERE state = 'running' AND worker = :id
