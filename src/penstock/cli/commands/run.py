@@ -76,7 +76,6 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-
     if bool(args.names) == args.all:
         raise UsageError(
             "name the sources, or say --all" if args.all else "run what? A SOURCE, or --all",
