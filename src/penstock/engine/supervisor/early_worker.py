@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from penstock.engine.worker.early_start import DESCRIPTORS, EARLY
 
@@ -56,8 +56,10 @@ _waiting: list[EarlyWorker] = []
 
 
 def start_early() -> None:
-    """Start one for whoever needs a worker in this process."""
-    if not _waiting and hasattr(socket, "send_fds"):
+    """Start one for whoever needs a worker in this process; where it can't be had, one is started later."""
+    if _waiting or not hasattr(socket, "send_fds"):
+        return
+    with suppress(OSError):
         _waiting.append(EarlyWorker())
         atexit.register(end_early)
 
