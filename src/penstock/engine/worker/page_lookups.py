@@ -63,10 +63,9 @@ class PageLookups:
         asked: dict[int, list[str]] = defaultdict(list)
         for question in batch:
             asked[question.source_id].append(question.url)
-        pages = self.store.pages
         return {
             (source_id, url): page
             for source_id, urls in asked.items()
-            for url, page in pages.facts(source_id, urls).items()
+            for url, page in self.store.pages.facts(source_id, urls).items()
             if page.done_hash is not None
         }
