@@ -42,7 +42,6 @@ HOT = {
     "jobs_by_key": BY_KEY,
     "add_job_events": BY_ID,
     "bury_jobs": "job_running",
-    "release_waiting": "job_running",
     "release_jobs": "job_running",
     "jobs_of": "job_running",
     "open_of_run": BY_KEY,
@@ -95,8 +94,8 @@ VALUES: dict[str, Any] = {
     "spelling": "k", "runbook": "b", "target": "t", "token": "t", "seen_upto": "10:20:", "seen_since": "5:5:",
 }  # fmt: skip
 TEXT_IDS = {
-    "bury_jobs", "release_waiting", "release_jobs", "jobs_of", "register", "beat_if_registered",
-    "is_registered", "unregister", "unregister_if_expired",
+    "bury_jobs", "release_jobs", "jobs_of", "register", "beat_if_registered", "is_registered",
+    "unregister", "unregister_if_expired",
 }  # fmt: skip
 QUERIES = queries(PACKAGE)
 WITH_JOBS = """

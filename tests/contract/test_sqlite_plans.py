@@ -41,7 +41,6 @@ HOT = {
     "jobs_by_key": UNIQUE,
     "add_job_events": BY_ID,
     "bury_jobs": "INDEX job_running",
-    "release_waiting": BY_ID,
     "release_jobs": "INDEX job_running",
     "jobs_of": "INDEX job_running",
     "cancel_running_of_run": "INDEX job_running",

@@ -51,19 +51,6 @@ def test_jobs_of_a_buried_worker_run_again_and_that_counts(world: World) -> None
     assert world.kinds(again[0].id) == ["job.started", "job.released", "job.started"]
 
 
-def test_jobs_that_waited_with_a_dead_worker_lose_no_attempt(world: World) -> None:
-    world.register("doomed")
-    world.start_with_pages(3)
-    begun, *waiting = world.claim("doomed")
-
-    buried = world.store.workers.bury("doomed", "killed", waiting=[job.id for job in waiting])
-
-    assert sorted(buried) == sorted([begun.id, *(job.id for job in waiting)])
-    again = {job.id: (job.tries, job.deaths) for job in world.claim()}
-    assert again == {begun.id: (1, 1), **{job.id: (0, 0) for job in waiting}}
-    assert world.kinds(waiting[0].id) == ["job.started", "job.released", "job.started"]
-
-
 def test_job_under_which_three_workers_died_is_quarantined(world: World) -> None:
     run_id = world.start_with_pages(1)
     for name in ("first", "second", "third"):

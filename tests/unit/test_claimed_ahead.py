@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from penstock.clock import Clock
 from penstock.engine.worker.claimed_ahead import (
     COVER_S,
     LONGEST_WAIT_S,
@@ -16,14 +15,11 @@ from penstock.engine.worker.claimed_ahead import (
     MOST_BYTES_AHEAD,
     ClaimedAhead,
 )
-from penstock.engine.worker.deadlines import WAITS, Deadlines, SharedDeadlines
-from penstock.engine.worker.running_jobs import RunningJobs
 from penstock.gates.lane import LaneLimits
 from penstock.http.failures import FetchError
 from penstock.http.network import RawResponse, Request
 from penstock.jobs.job import Claimed, JobState
 from penstock.project import Project
-from penstock.settings import WorkerSettings
 from penstock.store.jobs import JobFilter
 from penstock.store.rows import EventRow
 from penstock.store.sqlite.filesystem import RESERVE_BYTES
@@ -181,7 +177,6 @@ from penstock import Pipeline
 pages = Pipeline("pages")
 under_way = [0]
 most = [0]
-look = {"now": lambda: None}
 
 
 @pages.step(unit="run")
@@ -194,7 +189,6 @@ async def discover(ctx):
 async def page(item, ctx):
     under_way[0] += 1
     most[0] = max(most[0], under_way[0])
-    look["now"]()
     await asyncio.sleep(ctx.params["seconds"])
     under_way[0] -= 1
 """
@@ -256,36 +250,3 @@ def test_drain_hands_back_what_waits_without_spending_a_try(
 
     assert released
     assert (row.state, row.succeeded, row.retried) == ("completed", 401, 0)
-
-
-def test_supervisor_can_tell_what_waits_from_what_has_begun(
-    tmp_path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shared = SharedDeadlines.create(1024, 0.0)
-    make = RunningJobs.__init__
-
-    def make_shared(self: RunningJobs, clock: Clock, settings: WorkerSettings, _: object) -> None:
-        make(self, clock, settings, Deadlines(shared))
-
-    monkeypatch.setattr(RunningJobs, "__init__", make_shared)
-    seen: list[tuple[int, int]] = []
-    with (
-        a_project(tmp_path / "project", 400, 0.001) as project,
-        Simulation(project, ScriptedNetwork(nobody), seed=1, clock=clock) as simulation,
-    ):
-        project.run("acme.com", actor="test")
-        look = importlib.import_module(MODULE).look
-        monkeypatch.setitem(look, "now", lambda: seen.append((len(shared.waiting), begun(shared))))
-        simulation.run(for_s=0.06)  # what waits is handed back
-        left = (shared.waiting, begun(shared))
-        simulation.run()
-
-    assert max(waiting for waiting, _ in seen) > CONCURRENCY
-    assert max(many for _, many in seen) == CONCURRENCY
-    assert left == (shared.waiting, begun(shared)) == ([], 0)
-    shared.close()
-
-
-def begun(shared: SharedDeadlines) -> int:
-    """How many jobs have a deadline that is not so far away as none is."""
-    return len(shared.overdue(WAITS / 2))

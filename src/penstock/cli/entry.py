@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import atexit
 import contextlib
 import gc
 import importlib
@@ -42,9 +41,6 @@ Exit codes: 0 done, 2 usage, 3 partial, 4 failed, 5 database, 6 already running,
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and answer with its exit code; no exception leaves this function."""
     gc.set_threshold(*GC_THRESHOLDS)
-    # Python looks for cycles once more before it ends: 50 ms, for what is over in any case.
-    atexit.unregister(gc.freeze)
-    atexit.register(gc.freeze)
     out = Output(_stream(sys.stdout), _stream(sys.stderr))
     try:
         with acting_from(CLI):

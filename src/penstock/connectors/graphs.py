@@ -1,4 +1,4 @@
-"""The pipeline of a connector: discover, and read, which saves; or the user's own steps after `read`."""
+"""The pipeline of a connector: discover, read, and save; or the user's own steps after `read`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def graph_of(source: SourceSettings, root: Path, where: str) -> Graph:
 
 
 def connected(name: str, own: Pipeline | None) -> Pipeline:
-    """The pipeline of a connector: it saves, or hands on to the user's own steps."""
+    """The pipeline of a connector, with the user's own steps in place of `save`."""
     connector: type[Connector[Any]] = find_connector(name)
     connector.require()
     if own is not None and own.reads:
@@ -92,7 +92,7 @@ def _bounded(graph: Graph, depth: int, pages: int) -> Graph:
 
 
 def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
-    """discover → read, which saves where nobody else has steps."""
+    """discover → read, and save where nobody else has steps."""
     pipeline = Pipeline(connector.name, retry=connector.retry, errors=connector.errors)
 
     @pipeline.step(unit="run")
@@ -105,27 +105,26 @@ def pipeline_of(connector: type[Connector[Any]], *, saves: bool) -> Pipeline:
         {"windows": True} if connector.takes_windows else {"key": "key", "follow": True}
     )
 
-    async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[dict[str, Any]]:
-        made = connector_of(connector.name, ctx.source)
-        async for found in documents(ctx, made, item):
-            yield found
+    shaped = _as_saved if saves else _shaped
 
-    async def read_and_save(item: dict[str, Any], ctx: Context) -> None:
-        # Not by a step of its own: of a page with a hundred documents, each would be handed on alone.
-        made, probe = connector_of(connector.name, ctx.source), ctx.in_progress.probe
-        async for found in documents(ctx, made, item, _as_saved):
-            _save(ctx, made, found)
-            if probe is not None:
-                probe.check()
-
-    pipeline.step(
-        name="read",
+    @pipeline.step(
         after="discover",
         unit="page",
         timeout=connector.timeout,
         resources=connector.resources or None,
         **about,
-    )(read_and_save if saves else read)
+    )
+    async def read(item: dict[str, Any], ctx: Context) -> AsyncIterator[Any]:
+        made = connector_of(connector.name, ctx.source)
+        async for found in documents(ctx, made, item, shaped):
+            yield found
+
+    if saves:
+
+        @pipeline.step(after="read", unit="page")
+        async def save(document: Document | dict[str, Any], ctx: Context) -> None:
+            _save(ctx, connector_of(connector.name, ctx.source), document)
+
     if connector.has_stream:
         _add_stream(pipeline, connector, saves)
     if connector.settles:

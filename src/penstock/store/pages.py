@@ -40,24 +40,14 @@ class PageRow(msgspec.Struct, frozen=True):
     snapshot: SnapshotRow | None = None
 
 
-_decode_page = msgspec.json.Decoder(PageRow).decode
-
-
 class Pages(Noun):
     """The verbs of pages."""
 
     def get(self, source_id: int, url: str) -> PageRow | None:
-        """What is known of a page."""
-        return self.facts(source_id, [url]).get(url)
-
-    def facts(self, source_id: int, urls: Sequence[str]) -> dict[str, PageRow]:
-        """The same for many, by the addresses that were asked for.
-
-        The snapshot is missing once retention has dropped it.
-        """
-        keys = {bounded_text(url, URL_BYTES): url for url in urls}
-        found = self._db.rows("page_facts", source_id=source_id, urls=to_json(sorted(keys)))
-        return {keys[key]: _decode_page(facts) for key, facts in found}
+        """What is known of a page; the snapshot is missing once retention has dropped it."""
+        key = bounded_text(url, URL_BYTES)
+        found = self._db.json("page_facts", source_id=source_id, url=key)
+        return None if found is None else msgspec.convert(found, PageRow)
 
     def known(self, source_id: int, urls: Sequence[str]) -> dict[str, KnownPage]:
         """What is known of these pages, by the addresses that were asked for."""

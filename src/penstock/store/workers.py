@@ -74,24 +74,17 @@ class Workers(Noun):
     def expired(self) -> list[str]:
         return [row[0] for row in self._db.rows("expired", now=self._db.now())]
 
-    def bury(
-        self,
-        worker: str,
-        reason: str,
-        died_at: float | None = None,
-        waiting: Sequence[int] = (),
-    ) -> list[int]:
+    def bury(self, worker: str, reason: str, died_at: float | None = None) -> list[int]:
         """Return a dead worker's jobs to their lanes, counting the attempt; answers with their ids.
 
         Goes by the worker's name alone: one that is alive but was buried loses its jobs too, and learns
         of it when its next turn answers that it is. A job under which three workers died is quarantined.
-        `died_at` is when it was last known to be alive, if nobody saw it die just now. Jobs that were
-        `waiting` for their turn had no part in it: no attempt of theirs is spent.
+        `died_at` is when it was last known to be alive, if nobody saw it die just now.
         """
         with self._db.writing() as now:
             if not self._db.do("unregister", id=worker):
                 return []
-            return self._bury(worker, now, reason, died_at, waiting)
+            return self._bury(worker, now, reason, died_at)
 
     def bury_if_expired(self, worker: str, reason: str) -> list[int] | None:
         """Bury a worker whose lease has run out; None if it was renewed or buried meanwhile."""
@@ -102,22 +95,13 @@ class Workers(Noun):
             return self._bury(worker, now, reason, last_beat(expires_at))
 
     def _bury(
-        self,
-        worker: str,
-        now: float,
-        reason: str,
-        died_at: float | None = None,
-        waiting: Sequence[int] = (),
+        self, worker: str, now: float, reason: str, died_at: float | None = None
     ) -> list[int]:
-        waited: list[Any] = []
-        if waiting:
-            ids = to_json(sorted(waiting))
-            waited = self._db.rows("release_waiting", id=worker, now=now, ids=ids)
         jobs = self._db.rows("bury_jobs", id=worker, now=now, max_deaths=MAX_DEATHS)
         if jobs and died_at is not None:
             pairs = sorted((row[0], row[4]) for row in jobs)
             self._db.do("note_interruptions", jobs=to_json(pairs), since=min(died_at, now))
-        return self._take_back([*jobs, *waited], WorkerReaped(reason), worker, now)
+        return self._take_back(jobs, WorkerReaped(reason), worker, now)
 
     def sign_off(self, worker: str, reason: str = "drained") -> list[int]:
         """End a worker that stopped by itself: what it did not finish is released, no attempt is spent."""

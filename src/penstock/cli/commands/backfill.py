@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.early_start import expect_work
 from penstock.cli import exits
 from penstock.cli.confirmation import add_yes, confirm
 from penstock.cli.parser import Commands, add_command, add_reason
@@ -66,8 +65,6 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if not args.plan and not args.detach:
-        expect_work()
     from penstock.cli.commands.run import tell_queued, work_on
     from penstock.cli.lookup import opened
 

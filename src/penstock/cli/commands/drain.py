@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.early_start import expect_work
 from penstock.cli import exits
 from penstock.cli.parser import Commands, add_command, whole_number
 from penstock.cli.render.output import Output
@@ -70,16 +69,14 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.app.moments import length
+    from penstock.cli.lookup import opened
+
     if bool(args.step) == args.stages:
         raise UsageError(
             "drain what? A STEP, or --stages to list them" if not args.step else "STEP or --stages",
             f"penstock drain {args.run_id} --stages",
         )
-    if not args.stages:
-        expect_work()
-    from penstock.app.moments import length
-    from penstock.cli.lookup import opened
-
     with opened(args) as project:
         if args.stages:
             return _list(project, args)

@@ -6,7 +6,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from penstock.app.early_start import expect_work
 from penstock.cli import exits
 from penstock.cli.parser import Commands, add_command, add_reason, whole_number
 from penstock.cli.render.output import Output
@@ -76,15 +75,13 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from penstock.cli.lookup import opened
+
     if bool(args.names) == args.all:
         raise UsageError(
             "name the sources, or say --all" if args.all else "run what? A SOURCE, or --all",
             "penstock sources lists them",
         )
-    if not args.detach and not args.draft:
-        expect_work()
-    from penstock.cli.lookup import opened
-
     with opened(args) as project:
         found = _started(project, args)
         runs = [each.run for each in found.runs if each.run is not None]

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 
-from penstock.app.early_start import expect_work
 from penstock.cli import exits
 from penstock.cli.commands.service import add_workers, say_stopped, working_on
 from penstock.cli.commands.web import HOST, PORT, add_web_options, port_number
@@ -64,8 +63,6 @@ def _add_web(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.workers != 0:
-        expect_work()
     from penstock.cli.lookup import opened
     from penstock.cli.render.unblocked import unblocked
     from penstock.cli.web_process import web_beside

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from penstock.counting import count
 from penstock.engine.leader.activity import Activity
 from penstock.engine.leader.hooks import HookChore
-from penstock.engine.supervisor.early_worker import no_early_left
 from penstock.engine.supervisor.lock import locked
 from penstock.engine.supervisor.shutdown import Shutdown
 from penstock.engine.supervisor.store_trouble import AWAY, RETRY_S, StoreTrouble
@@ -80,7 +79,7 @@ class Supervisor:
 
     async def run(self) -> bool:
         """Work; True if it ended by itself, False if it was told to stop."""
-        with no_early_left(), locked(self.project.settings):
+        with locked(self.project.settings):
             loop = asyncio.get_running_loop()
             if threading.current_thread() is threading.main_thread():
                 for number in (signal.SIGTERM, signal.SIGINT):

@@ -191,9 +191,7 @@ class SupervisorLoop:
             await self._cell.look()
 
     async def _ask_if_done(self) -> None:
-        # In a file whoever asks sees to it that it costs little; somebody waits for this answer.
-        every_s = self._glance_s if self._store.is_shared else PULSE_S
-        if self._shutdown.is_leaving or not self._is_due("until", every_s):
+        if self._shutdown.is_leaving or not self._is_due("until", self._glance_s):
             return
         is_settled = self._leader.is_settled
         if is_settled and await self._looks(self._until):

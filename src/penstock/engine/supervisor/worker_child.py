@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.engine.supervisor.early_worker import worker_process
-from penstock.engine.supervisor.worker_process import WorkerProcess
 from penstock.engine.worker.deadlines import SharedDeadlines
 from penstock.engine.worker.exits import EXIT_STUCK, TRUST_S
 from penstock.engine.worker.watchdog import SUPERVISORS_PATIENCE_S, StuckLoop
@@ -32,7 +31,7 @@ class WorkerChild:
     """Times are on the monotonic clock, which all processes of a host share."""
 
     name: str
-    process: WorkerProcess
+    process: asyncio.subprocess.Process
     output: asyncio.Task[None]
     control: int
     deadlines: SharedDeadlines
@@ -60,20 +59,31 @@ class WorkerChild:
         theirs, control = os.pipe()
         os.set_blocking(control, False)
         deadlines = SharedDeadlines.create(settings.worker.slots, now)
-        arguments = ["--project", str(settings.root), "--worker", name, "--admits", admits]
+        command = [
+            sys.executable, "-P", "-m", "penstock.engine.worker",
+            "--project", str(settings.root), "--worker", name, "--admits", admits,
+            "--control", str(theirs), "--deadlines", str(deadlines.descriptor),
+        ]  # fmt: skip
         if settings.environment:
-            arguments += ["--env", settings.environment]
+            command += ["--env", settings.environment]
         if release is not None:
-            arguments += ["--release", release]
+            command += ["--release", release]
         if scope is not None:
-            arguments += ["--scope", scope.text]
-        environment = {**os.environ, **_cell(settings)}
+            command += ["--scope", scope.text]
         try:
-            descriptors = (theirs, deadlines.descriptor)
-            process = WorkerProcess(worker_process(arguments, descriptors, environment))
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                # A step that reads gets nothing, instead of what is meant for the worker.
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                pass_fds=(theirs, deadlines.descriptor),
+                start_new_session=True,
+                env={**os.environ, **_cell(settings), "PYTHONUNBUFFERED": "1"},
+            )
         finally:
             os.close(theirs)
-        output = asyncio.create_task(_relay(await process.said(), settings.secrets, tell))
+        output = asyncio.create_task(_relay(process.stdout, settings.secrets, tell))
         return cls(name, process, output, control, deadlines, started_at=now, beaten_at=now)
 
     @property
@@ -128,7 +138,8 @@ class WorkerChild:
 
     def kill(self, why: str = "") -> None:
         self.ended_why = self.ended_why or why
-        self.process.kill()
+        with suppress(ProcessLookupError):
+            self.process.kill()
 
     async def end(self) -> None:
         """Whatever it is doing, it is over now."""
@@ -156,15 +167,14 @@ class WorkerChild:
             os.close(self.control)
             self.control = -1
             self.deadlines.close()
-            self.process.close()
 
 
 async def _relay(
-    output: asyncio.StreamReader, secrets: frozenset[str], tell: Callable[[str], None]
+    output: asyncio.StreamReader | None, secrets: frozenset[str], tell: Callable[[str], None]
 ) -> None:
     """What a worker or a step prints, line by line; a line without end is cut, but not through a secret."""
     masker, rest = masker_for(secrets), ""
-    while line := await _line(output):
+    while output is not None and (line := await _line(output)):
         text = rest + line.decode("utf-8", "replace")
         if text.endswith("\n"):
             shown, rest = masker.mask(text.rstrip("\n")), ""

@@ -252,8 +252,7 @@ class WorkerSlots:
             jobs = await self._calls(lambda: store.workers.sign_off(child.name, why))
         else:
             why = child.ended_why or how_it_ended(code)
-            waiting = child.deadlines.waiting
-            jobs = await self._calls(lambda: store.workers.bury(child.name, why, waiting=waiting))
+            jobs = await self._calls(lambda: store.workers.bury(child.name, why))
         if jobs or code not in (EXIT_DRAINED, EXIT_RECYCLE):
             self._tell(f"worker {child.name} {why}: {count(len(jobs), 'job')} to run again")
 

@@ -71,7 +71,6 @@ class Attempts:
                 self._try(job, config)
             else:
                 ahead.add(job)
-                self.running.wait(job)
         for source_id in ahead.sources:
             self._begin_waiting(source_id)
 
@@ -92,7 +91,6 @@ class Attempts:
                     self._refuse(job)
                 else:
                     self._try(job, config)
-                self.running.wait_no_more(job)
         finally:
             self._is_beginning = False
 
@@ -156,7 +154,6 @@ class Attempts:
             config = self.stages.of(job)
             retry = RETRY_CLASSES[DEFAULT_RETRY] if config is None else config.retry
             self.settler.end(job, Cancelled(NOT_BEGUN), retry)
-            self.running.wait_no_more(job)
 
     def release_all(self) -> None:
         self.release_waiting()

@@ -14,8 +14,6 @@ from math import inf
 Attempted = tuple[int, int]
 WORD = 8
 NOWHERE = -1
-# In place of a deadline: it was claimed ahead and has not begun. No deadline is so far away.
-WAITS = 1e18
 
 
 class Deadlines(dict[Attempted, float]):
@@ -40,16 +38,6 @@ class Deadlines(dict[Attempted, float]):
         if self._shared is not None:
             self._shared.clear(self._places.pop(attempted))
         return deadline
-
-    def wait(self, attempted: Attempted) -> None:
-        """It has not begun: if the worker dies now, this one had no part in it."""
-        if self._shared is not None:
-            self._places[attempted] = self._shared.put(attempted[0], WAITS, None)
-
-    def wait_no_more(self, attempted: Attempted) -> None:
-        """It was ended without having begun. For one that has, there is nothing to do."""
-        if self._shared is not None and attempted not in self and attempted in self._places:
-            self._shared.clear(self._places.pop(attempted))
 
     @property
     def earliest(self) -> float:
@@ -117,12 +105,6 @@ class SharedDeadlines:
     @property
     def earliest(self) -> float:
         return min(self._deadlines.tolist(), default=inf)
-
-    @property
-    def waiting(self) -> list[int]:
-        """The jobs that have not begun."""
-        deadlines, jobs = self._deadlines.tolist(), self._jobs.tolist()
-        return [job for job, at in zip(jobs, deadlines, strict=True) if at == WAITS]
 
     def overdue(self, now: float) -> list[int]:
         """The jobs whose time is over."""

@@ -58,14 +58,15 @@ class PageLookups:
             if not question.answer.done():
                 question.answer.set_exception(error)
 
-    def _look(self, batch: list[_Question]) -> dict[tuple[int, str], PageRow]:
-        """In the store's thread. Pages that were only announced are not known."""
+    def _look(self, batch: list[_Question]) -> dict[tuple[int, str], PageRow | None]:
+        """In the store's thread. Most pages of a first run are new: nothing else is read of those."""
         asked: dict[int, list[str]] = defaultdict(list)
         for question in batch:
             asked[question.source_id].append(question.url)
+        pages = self.store.pages
         return {
-            (source_id, url): page
+            (source_id, url): pages.get(source_id, url)
             for source_id, urls in asked.items()
-            for url, page in self.store.pages.facts(source_id, urls).items()
-            if page.done_hash is not None
+            for url, known in pages.known(source_id, urls).items()
+            if known.done_hash is not None
         }

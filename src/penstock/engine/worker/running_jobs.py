@@ -50,14 +50,6 @@ class RunningJobs(dict[Where, RunningJob]):
         first = next(sources, None)
         return any(source != first for source in sources)
 
-    def wait(self, job: Claimed) -> None:
-        """It waits for its slot; see `wait_no_more`."""
-        self._deadlines.wait((job.id, job.attempt))
-
-    def wait_no_more(self, job: Claimed) -> None:
-        """It has begun, or it was ended without that."""
-        self._deadlines.wait_no_more((job.id, job.attempt))
-
     def begin(
         self, work: Work, config: StageConfig, postpone: Callable[[int, int, float], None]
     ) -> None:

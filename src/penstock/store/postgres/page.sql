@@ -34,7 +34,7 @@ ON CONFLICT (source_id, url) DO UPDATE SET
   END;
 
 -- name: page_facts
-SELECT p.url, json_build_object(
+SELECT json_build_object(
   'announced', p.announced, 'announced_run_id', p.announced_run_id, 'done_announced', p.done_announced,
   'done_hash', p.done_hash, 'done_version', p.done_version, 'done_run_id', p.done_run_id, 'done_at', p.done_at,
   'done_parts', p.done_parts, 'snapshot', (
@@ -45,12 +45,7 @@ SELECT p.url, json_build_object(
     CROSS JOIN LATERAL (SELECT segment, "offset", length FROM penstock.payload WHERE hash = s.hash OFFSET 0) AS l
     WHERE s.id = p.done_snapshot_id
   ))::text
-FROM jsonb_array_elements_text(%(urls)s::jsonb) AS u (url)
-CROSS JOIN LATERAL (
-  SELECT url, announced, announced_run_id, done_announced, done_hash, done_version, done_run_id, done_at, done_parts,
-    done_snapshot_id
-  FROM penstock.page WHERE source_id = %(source_id)s AND url = u.url OFFSET 0
-) AS p;
+FROM penstock.page AS p WHERE p.source_id = %(source_id)s AND p.url = %(url)s;
 
 -- name: pages_of_items
 -- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.

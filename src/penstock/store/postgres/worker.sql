@@ -29,12 +29,6 @@ SET state = CASE WHEN deaths + 1 >= %(max_deaths)s THEN 'quarantined' ELSE 'queu
 WHERE state = 'running' AND worker = %(id)s
 RETURNING id, run_id, source_id, stage, attempt, state;
 
--- name: release_waiting
--- What a dead worker had claimed ahead and not begun.
-UPDATE penstock.job SET state = 'queued', is_resumed = true, worker = NULL, at = %(now)s
-WHERE state = 'running' AND worker = %(id)s AND id = ANY (translate(%(ids)s, '[]', '{}')::bigint[])
-RETURNING id, run_id, source_id, stage, attempt, state;
-
 -- name: release_jobs
 UPDATE penstock.job SET state = 'queued', is_resumed = true, worker = NULL, at = %(now)s
 WHERE state = 'running' AND worker = %(id)s

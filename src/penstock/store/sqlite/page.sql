@@ -32,7 +32,7 @@ ON CONFLICT (source_id, url) DO UPDATE SET
   END;
 
 -- name: page_facts
-SELECT p.url, json_object(
+SELECT json_object(
   'announced', p.announced, 'announced_run_id', p.announced_run_id, 'done_announced', p.done_announced,
   'done_hash', p.done_hash, 'done_version', p.done_version, 'done_run_id', p.done_run_id, 'done_at', p.done_at,
   'done_parts', p.done_parts, 'snapshot', json((
@@ -42,7 +42,7 @@ SELECT p.url, json_object(
     FROM snapshot AS s JOIN payload AS l ON l.hash = s.hash
     WHERE s.id = p.done_snapshot_id
   )))
-FROM page AS p WHERE p.source_id = :source_id AND p.url IN (SELECT value FROM jsonb_each(:urls));
+FROM page AS p WHERE p.source_id = :source_id AND p.url = :url;
 
 -- name: pages_of_items
 -- Of jobs: the addresses of the pages that their items came from, and of those that they fetched themselves.

@@ -25,12 +25,6 @@ SET state = CASE WHEN deaths + 1 >= :max_deaths THEN 'quarantined' ELSE 'queued'
 WHERE state = 'running' AND worker = :id
 RETURNING id, run_id, source_id, stage, attempt, state;
 
--- name: release_waiting
--- What a dead worker had claimed ahead and not begun.
-UPDATE job SET state = 'queued', is_resumed = 1, worker = NULL, at = :now
-WHERE id IN (SELECT value FROM jsonb_each(:ids)) AND +state = 'running' AND +worker = :id
-RETURNING id, run_id, source_id, stage, attempt, state;
-
 -- name: release_jobs
 UPDATE job SET state = 'queued', is_resumed = 1, worker = NULL, at = :now
 WHERE state = 'running' AND worker = :id
